@@ -372,14 +372,6 @@ std::string completeness(const Measured& measured) {
          text;
 }
 
-// Keys that nothing was measured for.
-std::string assumed_keys(const FittedProfile& fitted) {
-  std::vector<std::string> keys;
-  for (const auto& [key, comment] : fitted.comments)
-    if (comment.rfind("not measured", 0) == 0) keys.push_back(key);
-  return join(keys, ", ");
-}
-
 std::string comment_lines(const std::string& text) {
   std::string lines;
   for (const std::string& line : split(hanging("  ", text), '\n')) lines += "! " + line + "\n";
@@ -389,12 +381,11 @@ std::string comment_lines(const std::string& text) {
 // The text of a machine profile (input/profiles.md).
 std::string profile_of(const FittedProfile& fitted, const NodeFacts& node, const Device& device,
                        const Measured& measured, int64_t ranks, const std::string& date_utc) {
-  const std::string assumed = assumed_keys(fitted), completeness_text = completeness(measured);
+  const std::string completeness_text = completeness(measured);
   return "! Profile of " + node.reported + " (" + device.info().description + "),\n! measured on " +
          date_utc + " by gptbench --calibrate on " + std::to_string(ranks) +
          " ranks. Keys: input/profiles.md.\n" +
          (completeness_text.empty() ? "" : comment_lines(completeness_text)) +
-         (assumed.empty() ? "" : comment_lines("Not measured: " + assumed)) +
          profile_text(fitted.machine, fitted.software, fitted.comments);
 }
 

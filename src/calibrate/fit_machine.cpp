@@ -97,6 +97,8 @@ class Fit {
   fitted_.comments.insert({#key, "as in input/software/gptbench.in"});
     GPTBENCH_SOFTWARE_KEYS(GPTBENCH_ASSUMED)
 #undef GPTBENCH_ASSUMED
+    for (const auto& [key, comment] : fitted_.comments)
+      if (comment.rfind("not measured", 0) == 0) fitted_.machine.unmeasured.push_back(key);
     return fitted_;
   }
 

@@ -134,7 +134,7 @@ void Deck::fail(const std::vector<std::string>& keys, const std::string& message
   throw Refusal(keys, where(keys) + ": " + text);
 }
 
-std::string read_deck_text(const std::string& path) {
+std::string read_deck_text(const std::string& path, const std::string& kind) {
   namespace fs = std::filesystem;
   const auto fail = [&](const std::string& message) {
     throw Error(Exit::usage, path + ": " + message);
@@ -143,16 +143,18 @@ std::string read_deck_text(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::none) fail("cannot be read: " + error.message());
   const bool is_setting = path.find('=') != std::string::npos;
+  const std::string advice = "give the path of a " + kind;
   if (!fs::exists(status))
-    fail(is_setting ? "no such file; the path of a deck comes before group.key=value"
-                    : "no such file; give the path of a deck, as in input/124m_short.in");
-  if (fs::is_directory(status)) fail("is a directory; give the path of a deck");
+    fail("no such file; " + (is_setting       ? "the path of a deck comes before group.key=value"
+                             : kind == "deck" ? advice + ", as in input/124m_short.in"
+                                              : advice));
+  if (fs::is_directory(status)) fail("is a directory; " + advice);
   // Opening a FIFO would wait for its writer. These names are of files that the shell has opened:
   // gptbench --check <(sed ... deck.in)
   const bool opened = path == "/dev/stdin" || path.rfind("/dev/fd/", 0) == 0 ||
                       path.rfind("/proc/self/fd/", 0) == 0;
   if (!opened && !fs::is_regular_file(status))
-    fail("is not a regular file; give the path of a deck, or pipe it to /dev/stdin");
+    fail("is not a regular file; " + advice + ", or pipe it to /dev/stdin");
 
   std::ifstream in(path, std::ios::binary);
   if (!in) fail("cannot be opened for reading; check its permissions");

@@ -54,8 +54,9 @@ struct Deck {
 constexpr int64_t max_deck_bytes = 1024 * 1024;
 
 // Text of the file. Throws Error(Exit::usage) where it is missing, not readable, a directory, empty
-// or larger than max_deck_bytes; never reads more than that. Rank 0 calls it and broadcasts.
-std::string read_deck_text(const std::string& path);
+// or larger than max_deck_bytes; never reads more than that. Rank 0 calls it and broadcasts. `kind`
+// is what messages call the file.
+std::string read_deck_text(const std::string& path, const std::string& kind = "deck");
 
 // Grammar, key table and overrides ("group.key=value", string quotes optional; argument i of
 // the command line is overrides[i - first_argument], the number being used in messages alone).

@@ -61,7 +61,7 @@ std::string reported(const std::string& name) {
 
 std::string own_text(const std::string& path) {
   try {
-    return read_deck_text(path);
+    return read_deck_text(path, "file of devices");
   } catch (const Error& error) {
     throw Error(error.code(),
                 std::string(variable) + " must name a file of devices: " + error.what());

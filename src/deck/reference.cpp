@@ -101,6 +101,7 @@ std::string keys_words(const std::vector<ReferenceGroup>& further) {
       std::vector<std::string> values = fixed_values(*row.key);
       if (name == "run.machine") values = machines;
       if (name == "run.software") values = software;
+      if (name == "run.resume") values = {"auto", "no"};
       out += line(name + "=", values);
     }
   return out + line("--machine", machines) + line("--software", software);

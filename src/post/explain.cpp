@@ -95,6 +95,25 @@ std::string name_of_work(const Work& work) {
   return name + printed(" %.0fx%.0fx%.0f", work.M, work.N, work.K);
 }
 
+double flops_of(const Plan& plan) {
+  double flops = 0.0;
+  for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
+    const Work work = work_of(plan, plan.ops[static_cast<size_t>(index)], rows);
+    if (work.kind != Work::Kind::none) flops += static_cast<double>(times) * work.flops;
+  });
+  return flops;
+}
+
+// The stages whose times the record has: all, of a projection the one that computes longest.
+std::vector<Plan> timed_stages(const Record& record) {
+  std::vector<Plan> plans = stage_plans(plan_of(record));
+  if (record.projection.machine.empty()) return plans;
+  size_t most = 0;
+  for (size_t stage = 1; stage < plans.size(); ++stage)
+    if (flops_of(plans[stage]) > flops_of(plans[most])) most = stage;
+  return {plans[most]};
+}
+
 // Operations of all stages, with the calls of a mean rank.
 std::vector<Counted> count_operations(const std::vector<Plan>& plans,
                                       const std::optional<Machine>& machine,
@@ -336,10 +355,11 @@ StepAccount account_of(const Record& record, const std::optional<Machine>& machi
   std::optional<Machine> here = machine;
   if (here && record.summary.ranks_per_node > 0)
     here->ranks_per_node = static_cast<double>(record.summary.ranks_per_node);
-  const std::vector<Plan> plans = stage_plans(plan_of(record));
+  const std::vector<Plan> plans = timed_stages(record);
   const std::vector<Counted> counted = count_operations(plans, here, software);
   StepAccount account;
   account.step_s = record.summary.rate.sec_per_it;
+  account.projected = !record.projection.machine.empty();
   account_computing(record, counted, ceilings_of(record, here), account);
   account_messages(record, counted, plans[0].grid, account);
   account_ranks(record, plans[0].grid, account);

@@ -65,6 +65,7 @@ constexpr double slow_factor = 1.1, slow_share = 2.0 / 3.0, fastest_share = 0.1;
 struct StepAccount {
   double step_s = 0.0;                    // as its parts
   bool reduced = false;                   // times are medians over ranks, which do not add up
+  bool projected = false;                 // times are of the stage that computes longest
   std::vector<PartOfStep> regions;        // of computing, longest first
   std::vector<OperationTime> operations;  // most time lost first
   std::vector<MessageTime> messages;

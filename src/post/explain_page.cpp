@@ -48,8 +48,9 @@ std::string regions_text(const StepAccount& account) {
   line("imbalance", account.imbalance_s);
   line("messages", account.communication_s - account.imbalance_s);
   line("gaps", account.unexplained_s());
-  return page_heading(std::string("a step in ms, ") + (account.reduced ? "median" : "mean") +
-                      " over ranks") +
+  return page_heading(std::string("a step in ms, ") + (account.projected ? "of the longest stage"
+                                                       : account.reduced ? "median over ranks"
+                                                                         : "mean over ranks")) +
          format_plain(table);
 }
 

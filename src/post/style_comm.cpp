@@ -6,11 +6,19 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "plan/grid.h"
+#include "plan/op_spec.h"
 #include "post/naming.h"
 #include "post/style.h"
 
 namespace gptbench {
 namespace {
+
+// Elements as nccl-tests count them: of these two those of one rank's part.
+int64_t count_of(const MessageRate& rate) {
+  const bool has_parts = rate.op == spec_of(OpKind::all_gather).name ||
+                         rate.op == spec_of(OpKind::reduce_scatter).name;
+  return has_parts ? rate.count / std::max<int64_t>(1, rate.ranks) : rate.count;
+}
 
 // Programs get every digit, and an empty cell where a figure is not known.
 std::vector<std::string> row_of(const MessageRate& rate, bool for_programs) {
@@ -25,7 +33,7 @@ std::vector<std::string> row_of(const MessageRate& rate, bool for_programs) {
                                   std::to_string(rate.ranks),
                                   rate.per_node > 0 ? std::to_string(rate.nodes()) : unknown,
                                   std::to_string(rate.bytes),
-                                  rate.count > 0 ? std::to_string(rate.count) : unknown,
+                                  rate.count > 0 ? std::to_string(count_of(rate)) : unknown,
                                   rate.type.empty() ? "-" : rate.type,
                                   rate.redop.empty() ? "-" : rate.redop,
                                   "-1",  // no operation has a root

@@ -28,9 +28,16 @@ MemberKey<M> collectives_key() {
   key.is_optional = true;
   return key;
 }
+MemberKey<M> unmeasured_key() {
+  MemberKey<M> key{"unmeasured", &M::unmeasured};
+  key.is_optional = true;
+  return key;
+}
 #define GPTBENCH_MACHINE_ROW(key, range, doc) figure_key<M>(#key, &M::key, figure_range::range),
-const std::vector<MemberKey<M>> machine_keys = {
-    {"device", &M::device}, GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW) collectives_key()};
+const std::vector<MemberKey<M>> machine_keys = {{"device", &M::device},
+                                                GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW)
+                                                    collectives_key(),
+                                                unmeasured_key()};
 #define GPTBENCH_SOFTWARE_ROW(key, range, doc) figure_key<S>(#key, &S::key, figure_range::range),
 const std::vector<MemberKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)};
 
@@ -43,10 +50,12 @@ std::string text_of(const std::string& what, const std::string& name,
     if (each.name == name) return each.text;
     names.push_back(each.name);
   }
-  if (name.find_first_of("./") != std::string::npos) return read_deck_text(name);
+  const std::string kind = what + " profile";
+  if (name.find_first_of("./") != std::string::npos) return read_deck_text(name, kind);
   if (what == "machine" && name == "local") {
     std::error_code unreadable;  // says the same as a missing one
-    if (std::filesystem::exists(local_profile, unreadable)) return read_deck_text(local_profile);
+    if (std::filesystem::exists(local_profile, unreadable))
+      return read_deck_text(local_profile, kind);
     throw Error(Exit::usage, std::string("machine 'local': there is no ") + local_profile +
                                  "; gptbench --calibrate measures this machine and says which "
                                  "file to copy there");

@@ -112,8 +112,9 @@ struct MachineTopology {
 constexpr const char* collective_algorithms = "ring,tree,halving-doubling";
 struct Machine : MachineDevice, MachineNodes, MachineTopology {
   std::string name, device;
-  DeviceData sheet;       // of the profile's own file; without a name: there is none
-  MeasuredShapes shapes;  // empty but in profiles that were calibrated
+  std::vector<std::string> unmeasured;  // keys that a calibration left at what it assumes
+  DeviceData sheet;                     // of the profile's own file; without a name: there is none
+  MeasuredShapes shapes;                // empty but in profiles that were calibrated
 
   const DeviceData& data() const;
   // Whether one of collective_algorithms is used.

@@ -56,6 +56,20 @@ double host_s(const ProjectionReport& report) {
   return sum;
 }
 
+// Keys of the machine that its calibration did not measure; of links those that the ranks use.
+std::vector<std::string> unmeasured_keys(const ProjectionReport& report) {
+  std::vector<std::string> keys;
+  for (const std::string& key : report.machine.unmeasured) {
+    const bool between = key.rfind("between_", 0) == 0, within = key.rfind("within_", 0) == 0;
+    const bool is_used =
+        between  ? nodes_of(report) > 1
+        : within ? ranks_per_node(report.machine) > 1 && report.work.plan().grid.size() > 1
+                 : key != "node_kw" || report.tokens > 0.0;
+    if (is_used) keys.push_back(key);
+  }
+  return keys;
+}
+
 // What a reader must know of the figures, beside those of the report.
 std::vector<std::string> remarks_of(const ProjectionReport& report) {
   std::vector<std::string> remarks = report.remarks;
@@ -64,6 +78,9 @@ std::vector<std::string> remarks_of(const ProjectionReport& report) {
     remarks.push_back("machine " + machine.name +
                       " states no latency between nodes (between_us = 0), as profiles of a "
                       "calibration on one node: messages between nodes take too little time here");
+  if (const std::vector<std::string> keys = unmeasured_keys(report); !keys.empty())
+    remarks.push_back("machine " + machine.name +
+                      ": its calibration assumes, and did not measure, " + join(keys, ", "));
   return remarks;
 }
 
