@@ -55,7 +55,8 @@ fi
 echo "gptbench $deck: $ranks ranks, $OMP_NUM_THREADS threads per rank"
 status=0
 "$build/launch" "$ranks" "$build/bin/gptbench" "$deck" "output.directory=output/$name" || status=$?
-if [ -f "output/$name/result.h5" ]; then
+# A deck that is refused (2) leaves the result of an earlier run.
+if [ "$status" -ne 2 ] && [ -f "output/$name/result.h5" ]; then
   echo
   "$build/bin/gptpost" report -o "output/$name/report.html" "output/$name/result.h5"
 fi

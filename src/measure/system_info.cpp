@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -86,14 +87,52 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> pa
                      [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
+bool is_hex_or_colon(char c) {
+  return std::isxdigit(static_cast<unsigned char>(c)) != 0 || c == ':';
+}
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Whether four numbers up to 255 with points between them begin there (IPv4).
+bool begins_dotted_quad(const char* text) {
+  for (int part = 0; part < 4; ++part) {
+    if (part > 0 && *text++ != '.') return false;
+    if (std::isdigit(static_cast<unsigned char>(*text)) == 0) return false;
+    char* end = nullptr;
+    if (std::strtol(text, &end, 10) > 255 || end - text > 3) return false;
+    text = end;
+  }
+  return *text != '.' && !is_word(*text);
+}
+
+// Whether the text holds an IPv4 address, or one of IPv6 or Ethernet: hexadecimal numbers with four
+// colons at least, or two in a row.
+bool holds_address(const std::string& text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i > 0 && (is_word(text[i - 1]) || text[i - 1] == '.')) continue;
+    if (begins_dotted_quad(text.c_str() + i)) return true;
+    size_t end = i;
+    while (end < text.size() && is_hex_or_colon(text[end])) ++end;
+    const std::string run = text.substr(i, end - i);
+    const bool is_whole = end == text.size() || !is_word(text[end]);
+    if (is_whole && run.find_first_not_of(':') != std::string::npos &&
+        (std::count(run.begin(), run.end(), ':') >= 4 || run.find("::") != std::string::npos))
+      return true;
+  }
+  return false;
+}
+
 // Secrets, which no file may hold; and addresses and the folders of one session, which say nothing
 // of the machine to a reader.
 bool is_private(const std::string& name, const std::string& value) {
   return contains_any(name,
                       {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT", "transports"}) ||
-         contains_any(name, {"URI", "IPADDR", "COMM_HOST", "_PORT", "FILE_LOCATION"}) ||
+         contains_any(name, {"URI", "IPADDR", "COMM_HOST", "COMM_ID", "_PORT", "FILE_LOCATION",
+                             "WORKING_CLUSTER", "NODE_ALIASES"}) ||
          contains_any(name, {"TMPDIR", "tmpdir", "session_dir", "DSTORE"}) ||
-         contains_any(value, {"://"});
+         contains_any(value, {"://"}) || holds_address(value);
 }
 
 std::string environment(std::initializer_list<const char*> prefixes) {

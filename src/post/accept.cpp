@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 #include "deck/deck.h"
@@ -129,12 +130,19 @@ void judge_figure(const AcceptRow& row, const std::vector<double>& values, Accep
                                                            : Accepted::NOT_DECIDED;
 }
 
+// Figures that count FLOPs by the convention of the deck.
+bool depends_on_convention(const std::string& figure) {
+  return figure == "model_tflops_per_device" || figure == "hardware_tflops_per_device" ||
+         figure == "mfu" || figure == "hfu";
+}
+
 AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs) {
   AcceptResult result;
   result.row = row.name;
   result.figure = row.figure;
   result.reference = std::max(0.0, row.reference);
   std::vector<double> values;
+  std::set<std::string> conventions;
   const auto lacks = [&](Accepted verdict, const std::string& reason) {
     if (verdict == Accepted::PASSED || result.verdict == Accepted::FAILED) return;
     if (result.verdict == Accepted::NOT_DECIDED && verdict == Accepted::NOT_DECIDED) return;
@@ -150,7 +158,13 @@ AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs)
     const std::optional<double> value = figure_of(run.record, row.figure);
     if (!value) lacks(Accepted::NOT_DECIDED, run.path + " has no figure " + row.figure);
     values.push_back(value.value_or(0.0));
+    conventions.insert(run.record.summary.flops.convention);
   }
+  if (conventions.size() > 1 && depends_on_convention(row.figure))
+    lacks(Accepted::NOT_DECIDED,
+          "FLOPs are counted by several conventions (" +
+              join({conventions.begin(), conventions.end()}, ", ") +
+              "): set where = 'output.flops_convention=" + *conventions.begin() + "'");
   if (result.files.empty())
     lacks(Accepted::NOT_DECIDED, "none of " + runs_text(runs.size()) + " belongs to this row");
   if (result.verdict != Accepted::PASSED) return result;
@@ -186,6 +200,11 @@ void check_row(const Source& source, Place place, const AcceptRow& row) {
     fail(
         "has reference = 0, which only counts can have: skipped_steps, errors_corrected, "
         "errors_uncorrected");
+  const bool less_is_worse =
+      row.worse == "less" || (row.worse == "auto" && worse_by_default(row.figure) == "less");
+  if (!row.figure.empty() && less_is_worse && row.tolerance_percent >= 100.0)
+    fail("has tolerance = " + printed("%g", row.tolerance_percent) +
+         ", with which any figure passes; less than 100 per cent is allowed");
   if (row.figure.empty() && row.spread_percent > 0.0) fail("has a spread without a figure");
   for (const std::string& condition : row.where) {
     const size_t equals = condition.find('=');
@@ -218,7 +237,7 @@ bool counts_from_zero(const std::string& figure) {
 std::vector<AcceptRow> read_spec(const std::string& path) {
   std::string text;
   try {
-    text = read_deck_text(path);
+    text = read_deck_text(path, "specification");
   } catch (const Error& error) {
     throw Error(error.code(), std::string("accept takes SPEC RESULT ...: ") + error.what());
   }

@@ -28,9 +28,11 @@ constexpr double min_share_of_step = 0.01;
 
 enum class Better { less, more };
 
+// Of the runs that have the figure: 0 stands for none.
 std::vector<double> values_of(const Group& group, const Figure& figure) {
   std::vector<double> values;
-  for (const LoadedRun& run : group) values.push_back(figure(run.record));
+  for (const LoadedRun& run : group)
+    if (const double value = figure(run.record); value != 0.0) values.push_back(value);
   return values;
 }
 
@@ -63,6 +65,16 @@ bool have_one_peak(const Group& a, const Group& b) {
     for (const LoadedRun& run : *group)
       if (run.record.summary.flops.mfu > 0.0) peaks.insert(run.record.summary.peak.tflops);
   return peaks.size() < 2;
+}
+
+// Whether all runs ended after the same step: else their last losses differ for that.
+bool has_one_number_of_steps(const Group& a, const Group& b) {
+  std::set<int64_t> steps;
+  for (const Group* group : {&a, &b})
+    for (const LoadedRun& run : *group)
+      steps.insert(run.record.summary.resumed.steps +
+                   static_cast<int64_t>(run.record.steps.loss.size()));
+  return steps.size() == 1;
 }
 
 RatioBounds inverse(const RatioBounds& bounds) {
@@ -121,7 +133,8 @@ class Comparison {
     const bool counts = differs(result) && std::fabs(result.b - result.a) >= min_difference;
     table_.rows.push_back(
         {name, cell(result.a), cell(result.b), ratio > 0.0 ? fixed(ratio, 3) : "-",
-         bounds.known ? fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3) : "",
+         bounds.known && comparable_ ? fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3)
+                                     : "",
          ratio == 0.0 || !comparable_ ? ""
          : !counts                    ? "same"
          : is_better                  ? "better"
@@ -166,8 +179,12 @@ std::string Comparison::figures() {
       of_rate([&](const Record& r) { return RunView(r).rates().tflops(convention); }), 3,
       Better::more);
   if (have_one_peak(a_, b_))
-    add("MFU (%)", of_rate([](const Record& r) { return 100.0 * r.summary.flops.mfu; }), 2,
-        Better::more);
+    add("MFU (%)", of_rate([&](const Record& r) {
+          const RunRates rates = RunView(r).rates();
+          const double own = rates.tflops(r.summary.flops.convention);
+          return own > 0.0 ? 100.0 * r.summary.flops.mfu * rates.tflops(convention) / own : 0.0;
+        }),
+        2, Better::more);
   const auto without_bounds = [&](const char* name, const Figure& figure, int decimals) {
     add(name, of(figure, {}), decimals, Better::less);
   };
@@ -180,8 +197,9 @@ std::string Comparison::figures() {
   without_bounds(
       "energy per token (J)",
       [](const Record& r) { return r.summary.device.energy_j_per_token.value_or(0.0); }, 4);
-  without_bounds(
-      "final loss", [](const Record& r) { return r.summary.convergence.final_loss; }, 4);
+  if (has_one_number_of_steps(a_, b_))
+    without_bounds(
+        "final loss", [](const Record& r) { return r.summary.convergence.final_loss; }, 4);
   for (const RegionTime& region : slowest_rank(a_[0].record).regions) {
     const auto times = [&](const Record& r) { return times_of_region(r, region.name); };
     add("  " + region.name + " (s)",
@@ -225,9 +243,11 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
   const Comparison::Result rate = comparison.tokens_per_s();
   if (rate.ratio() == 0.0) return "Not comparable: no step was timed.\n";
   const bool single = comparison.is_of_single_runs();
+  if (rate.bounds.known && !rate.bounds.decide)
+    return "Not decided: the change in tokens/s from A to B is " + change(rate.ratio()) +
+           " (1 and 1 run; fewer than six timed steps tell no difference from noise).\n";
   const auto evidence = [&](const RatioBounds& bounds) -> std::string {
     if (!bounds.known) return " (noise is not known)";
-    if (!bounds.decide) return " (1 and 1 run; fewer than six timed steps tell none)";
     if (single)
       return std::string(" (1 and 1 run, ") + (bounds.beyond_noise() ? "beyond" : "within") +
              " the noise of their steps)";
@@ -383,7 +403,7 @@ std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<Load
   return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
          files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() +
          peaks_differ(a, b) + doubts("A", a) + doubts("B", b) + "\n" +
-         noise(comparison, a, b, min_percent) +
+         (reason.empty() ? noise(comparison, a, b, min_percent) : "") +
          (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "") + "\n" +
          differences(a, b);
 }

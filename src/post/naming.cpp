@@ -40,11 +40,10 @@ std::vector<std::string> parts_of(const RunView& run, bool over_length) {
 // Keys of the layout in which runs differ although all of `parts` and `x` are equal: appended.
 void add_varied_keys(std::vector<std::vector<std::string>>& parts, const Runs& runs,
                      const std::vector<std::string>& x) {
-  static const std::set<std::string> groups = {"model", "parallel", "precision", "memory"};
   std::vector<std::string> known = x;
   for (size_t r = 0; r < runs.size(); ++r) known[r] += "|" + join(parts[r], "|");
   for (const ConfigEntry& entry : runs.front().record().config) {
-    if (groups.count(entry.group) == 0 || entry.key == "device_memory_gib") continue;
+    if (!may_decide_speed(entry) || entry.key == "device_memory_gib") continue;
     std::vector<std::string> cells;
     for (const RunView& run : runs) cells.push_back(key_cell(run, entry.group, entry.key));
     if (follows(cells, known)) continue;
@@ -56,6 +55,14 @@ void add_varied_keys(std::vector<std::vector<std::string>>& parts, const Runs& r
 }
 
 }  // namespace
+
+bool may_decide_speed(const ConfigEntry& entry) {
+  static const std::set<std::string> groups = {"model", "parallel", "precision", "memory"};
+  static const std::set<std::string> keys_of_run = {
+      "device", "comm", "mpi_arrays", "algorithms", "attention", "cuda_graph", "deterministic"};
+  return groups.count(entry.group) > 0 ||
+         (entry.group == "run" && keys_of_run.count(entry.key) > 0);
+}
 
 std::string spaced(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');

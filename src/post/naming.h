@@ -25,6 +25,9 @@ std::string subtitle_of(const Runs& runs);
 // outcome of those that did not come to figures; equal ones are numbered.
 std::vector<std::string> labels_of(const Runs& runs);
 
+// Whether a deck key may decide the speed of a run: another layout, device or precision.
+bool may_decide_speed(const ConfigEntry& entry);
+
 // "optimizer state" of "optimizer_state".
 std::string spaced(std::string name);
 

@@ -9,6 +9,7 @@
 #include "post/naming.h"
 #include "post/plot.h"
 #include "post/style.h"
+#include "record/flops.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -197,6 +198,14 @@ Picture utilisation_picture(const Runs& runs, const PlotOptions& options) {
   for (const RunView& run : runs)
     if (run.counts() && run.rates().peak_tflops() > 0.0) peaks.insert(run.rates().peak_text());
   picture.notes.push_back("Peak per device: " + join({peaks.begin(), peaks.end()}, "; ") + ".");
+  std::set<std::string> warnings;
+  for (const RunView& run : runs) {
+    const std::string convention = run.rates().convention();
+    const std::string warning =
+        impossible_utilisation(run.rates().utilisation(convention, false) / 100.0, 0.0, convention);
+    if (run.counts() && !warning.empty()) warnings.insert(warning + ".");
+  }
+  picture.notes.insert(picture.notes.end(), warnings.begin(), warnings.end());
   return picture;
 }
 

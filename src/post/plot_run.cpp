@@ -25,10 +25,20 @@ std::string subtitle_of_one(const RunView& run) {
   return labels_of({run}).front() + ": " + subtitle_of({run});
 }
 
-// The trace of the run whose result this is; empty where there is none. A result that a later run
-// has moved aside (result.1.h5) has lost its trace to that run.
-TraceFile trace_of_result(const std::string& path) {
+// Whether the run wrote a trace: a file beside its result may be that of another run.
+bool is_traced(const RunView& run) {
+  if (run.is_projected()) return true;
+  const int64_t step = run.deck().integer("output", "trace_step", 0);
+  const int64_t before = run.summary().resumed.steps;
+  return step > before && step <= before + static_cast<int64_t>(run.record().steps.loss.size());
+}
+
+// The trace of a run; empty where there is none. A result that a later run has moved aside
+// (result.1.h5) has lost its trace to that run.
+TraceFile trace_of(const RunView& run) {
   constexpr int64_t max_bytes = 512 * MiB;
+  const std::string& path = run.path();
+  if (!is_traced(run)) return {};
   const size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
   if (path.substr(directory.size()) != "result.h5") return {};
@@ -190,7 +200,7 @@ void add_arrows(Panel& panel, const TraceFile& trace, const std::map<int, double
 
 Picture timeline_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"timeline", "Timeline of one step", ""};
-  const TraceFile trace = runs.empty() ? TraceFile{} : trace_of_result(runs.front().path());
+  const TraceFile trace = runs.empty() ? TraceFile{} : trace_of(runs.front());
   if (trace.spans.empty()) return picture;
   if (!trace.label.empty()) picture.title += ": " + trace.label;
   picture.subtitle = subtitle_of_one(runs.front());

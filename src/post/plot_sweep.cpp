@@ -45,7 +45,8 @@ std::vector<Varied> varied_keys(const Runs& runs) {
   };
   add("ranks", whole(&Summary::world_size));
   for (const ConfigEntry& entry : runs.front().record().config)
-    if (entry.group != "run" && entry.group != "output" && follow.count(entry.key) == 0)
+    if ((entry.group == "run" ? may_decide_speed(entry) : entry.group != "output") &&
+        follow.count(entry.key) == 0)
       add(entry.key, [&](const RunView& run) { return key_cell(run, entry.group, entry.key); });
   std::stable_sort(keys.begin(), keys.end(), [](const Varied& a, const Varied& b) {
     return a.values.size() > b.values.size();

@@ -1,6 +1,7 @@
 #include "post/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -26,7 +27,7 @@ body{margin:0;font:16px/1.5 system-ui,'DejaVu Sans',Arial,sans-serif;color:var(-
 header,main{max-width:1040px;margin:0 auto;padding:0 16px}
 h1{font-size:1.6rem;margin:1.2rem 0 0;overflow-wrap:anywhere}
 h2{font-size:1.2rem;margin:2rem 0 .6rem;border-bottom:1px solid var(--line);padding-bottom:.2rem}
-p{margin:.4rem 0}.soft,caption,dt{color:var(--soft)}
+p{margin:.4rem 0}.soft,dt{color:var(--soft)}
 .good{color:var(--good)}.bad{color:var(--bad)}.good,.bad{font-weight:700}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:1rem 0}
 .cards div{border:1px solid var(--line);border-radius:8px;padding:10px 12px}
@@ -34,7 +35,6 @@ p{margin:.4rem 0}.soft,caption,dt{color:var(--soft)}
 .cards dd small{display:block;font-size:.8rem;font-weight:400;color:var(--soft)}
 .wide{overflow-x:auto;max-width:100%}.wide:focus-visible{outline:2px solid var(--soft)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
-caption{text-align:left;padding-bottom:.3rem}
 td:first-child{min-width:11em}th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 .num{text-align:right}
 figure{margin:0 0 1.6rem}figure svg{display:block;width:100%;min-width:720px;height:auto}
@@ -99,13 +99,10 @@ std::string html_table(const Table& table) {
   };
   std::string rows;
   for (const auto& row : table.rows) rows += row_of("td", [&](size_t c) { return row[c]; });
-  return wide(
-      table.caption,
-      element(
-          "table",
-          (table.caption.empty() ? "" : element("caption", xml(table.caption))) +
-              element("thead", row_of("th", [&](size_t c) { return table.columns[c].heading; })) +
-              element("tbody", rows)));
+  const std::string head = row_of("th", [&](size_t c) { return table.columns[c].heading; });
+  // The caption does not scroll with the table: all of it is read.
+  return (table.caption.empty() ? "" : element("p", xml(table.caption), "class=\"soft\"")) +
+         wide(table.caption, element("table", element("thead", head) + element("tbody", rows)));
 }
 
 std::string section(const std::string& heading, const std::string& content,
@@ -158,7 +155,7 @@ std::string verdict_line(const RunView& run) {
 
 // A figure of a file, which may be any number, as a whole one.
 int64_t whole(double value) {
-  return value > -9e18 && value < 9e18 ? static_cast<int64_t>(value) : 0;
+  return value > -9e18 && value < 9e18 ? static_cast<int64_t>(std::llround(value)) : 0;
 }
 
 std::string headline_of(const RunView& run) {
@@ -253,8 +250,7 @@ std::string checkpoints_of(const RunView& run) {
     list.add("Size", format_bytes(s.checkpoint.bytes))
         .add("Writing", format_seconds(s.checkpoint.write_s) + ", " +
                             significant(1e-9 * cost.node_bytes_per_s, 4, 4) + " GB/s per node")
-        .add("Stall", format_seconds(cost.stall_s) + " per step, " + format_seconds(cost.wait_s) +
-                          " per checkpoint")
+        .add("Stall", stall_text(cost))
         .add("Overhead", fixed(100.0 * cost.overhead, 2) + " %");
   if (s.resumed.load_s > 0.0) list.add("Time to resume", format_seconds(s.resumed.load_s));
   return list.text("list");

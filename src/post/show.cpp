@@ -151,8 +151,7 @@ std::string checkpoints(const Record& r) {
                                      format_seconds(s.checkpoint.write_s) + ": " +
                                      fixed(1e-9 * cost.node_bytes_per_s, 3, 3) + " GB/s per node");
     text +=
-        entry("stall", format_seconds(cost.stall_s) + " per step, " + format_seconds(cost.wait_s) +
-                           " per checkpoint; overhead " + fixed(100.0 * cost.overhead, 2) + " %");
+        entry("stall", stall_text(cost) + "; overhead " + fixed(100.0 * cost.overhead, 2) + " %");
   }
   if (s.resumed.load_s > 0.0) text += entry("time to resume", format_seconds(s.resumed.load_s));
   return text;

@@ -33,9 +33,13 @@ double tflops_in_total(const RunView& run) {
   return tflops_per_device(run) * static_cast<double>(run.summary().world_size);
 }
 
+double joules_per_token(const RunView& run) {
+  return run.summary().device.energy_j_per_token.value_or(0.0);
+}
+
 double tokens_per_joule(const RunView& run) {
-  const double joule = run.summary().device.energy_j_per_token.value_or(0.0);
-  return joule > 0.0 ? 1.0 / joule : 0.0;
+  const double joules = joules_per_token(run);
+  return joules > 0.0 ? 1.0 / joules : 0.0;
 }
 
 double gflops_per_watt(const RunView& run) {
@@ -146,8 +150,11 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
           return mib ? fixed(*mib, 1) : "-";
         },
         peak_memory_mib}}};
-  if (has(tokens_per_joule))
+  if (has(tokens_per_joule)) {
+    columns.push_back(shown(Shown::for_programs,
+                            {"Energy (J/token)", figures(joules_per_token, decimals(3, 3))}));
     columns.push_back({"Tokens/J", figures(tokens_per_joule, decimals(2, 3))});
+  }
   if (has(gflops_per_watt))
     columns.push_back({"GFLOPS/W", figures(gflops_per_watt, decimals(2, 3)), true, true});
   if (has(held_out_loss))

@@ -76,8 +76,8 @@ std::string clock_note(const DevicePeak& peak, double clock_ghz) {
 
 std::string unsteady_ceiling(const Summary& s) {
   return printed(
-      "the measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a quiet "
-      "machine, or set output.peak_tflops",
+      "the measured GEMM ceiling varies by %.1f %% (allowed: %.0f %%); repeat on a quiet machine "
+      "or set output.peak_tflops",
       100.0 * s.gemm_ceiling.spread, 100.0 * max_ceiling_spread);
 }
 

@@ -226,7 +226,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     }
     ++i;
   }
-  if (line.mode == Mode::keys) std::swap(line.word, line.deck);
+  if (line.mode == Mode::keys) {
+    if (!line.overrides.empty())
+      usage("--keys takes one WORD, not also '" + line.overrides.front() + "'");
+    std::swap(line.word, line.deck);
+  }
   if (line.deck == "-") line.deck = "/dev/stdin";
   check(line);
   if (line.mode == Mode::keys) line.mode = line.keys_form;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "base/flops_convention.h"
 #include "base/like_seconds.h"
@@ -117,7 +118,7 @@ Quoted quoted(const Summary& s) {
   q.tflops_per_device = flops.fom_tflops / static_cast<double>(s.world_size);
   if (flops.mfu <= 0.0) return q;  // the peak is not known, or varies
   q.mfu = q.tflops_per_device / s.peak.tflops;
-  q.hfu = q.mfu * hardware_flops(s, q.convention) / model_flops(s, q.convention);
+  q.hfu = q.mfu * (hardware_flops(s, q.convention) / model_flops(s, q.convention));
   return q;
 }
 
@@ -163,6 +164,9 @@ std::string convergence(const Record& record) {
   if (losses.steps_to_target > 0)
     text += printed(", target reached with %lld tokens",
                     static_cast<long long>(losses.tokens_to_target));
+  else if (const std::string target = key_text(record, "convergence", "target_loss");
+           std::strtod(target.c_str(), nullptr) > 0.0)
+    text += ", target " + target + " not reached";
   if (losses.time_to_target_s > 0.0)
     text += " in " + format_seconds(losses.time_to_target_s) + " of steps";
   return text + "; evaluated in " + format_seconds(losses.evaluation_s) + ", not part of any step";

@@ -30,6 +30,7 @@ std::vector<ConfigEntry> made_config() {
       {"precision", "master_weights", true, "1", "fp32 copy"},
       {"memory", "activation_checkpointing", std::string("none"), "1", "what is recomputed"},
       {"optimizer", "lr", 6e-4, "1", "learning rate"},
+      {"output", "trace_step", int64_t{3}, "1", "the step that is traced"},
       {"data", "source", std::string("synthetic"), "1", "where tokens come from"},
   };
 }
@@ -72,6 +73,7 @@ Summary made_summary() {
   s.resumed.load_s = 1.5;
   s.checkpoint.bytes = 5000000000;
   s.checkpoint.write_s = 2.5;
+  s.checkpoint.count = 2;
   s.flops.hardware_factor = 1.0;
   s.device.name = "x86-64";
   s.device.clock_ghz = 2.2;

@@ -94,10 +94,22 @@ TEST(SystemInfo, EnvironmentOfEachLibraryWithoutSecrets) {
        {"PMIX_SERVER_URI41", "PMIX_SERVER_TMPDIR", "OMPI_FILE_LOCATION",
         "OMPI_MCA_orte_jobfam_session_dir", "OMPI_MCA_orte_tmpdir_base", "PMIX_DSTORE_21_BASE_PATH",
         "OMPI_MCA_orte_precondition_transports", "PMI_PORT", "SLURM_LAUNCH_NODE_IPADDR",
-        "SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT"})
+        "SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT", "SLURM_WORKING_CLUSTER",
+        "SLURM_NODE_ALIASES", "NCCL_COMM_ID"})
     setenv(name, "hidden", 1);
+  setenv("OMPI_MCA_btl_tcp_if_include", "hidden,192.0.2.0/24", 1);
+  setenv("UCX_TEST_IPV6", "hidden [2001:db8::7]", 1);
+  setenv("FI_TEST_ETHERNET", "hidden=02:00:5e:10:00:01", 1);
   setenv("OMPI_MCA_orte_peer", "hidden;tcp://192.0.2.1:4", 1);
-  EXPECT_EQ((slurm_environment() + selected_environment()).find("hidden"), std::string::npos);
+  const std::string stored = slurm_environment() + selected_environment();
+  EXPECT_EQ(stored.find("hidden"), std::string::npos) << stored;
+  // What looks like an address and is none.
+  for (const char* value : {"4.1.4", "01:02:03", "1.2.3.4.5", "1.2.3.400", "std::abc", "2(x4),1"}) {
+    setenv("OMPI_TEST_NO_ADDRESS", value, 1);
+    EXPECT_NE(selected_environment().find(std::string("OMPI_TEST_NO_ADDRESS=") + value),
+              std::string::npos)
+        << value;
+  }
 }
 
 TEST(SystemInfo, DateIsIso8601) {

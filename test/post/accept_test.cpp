@@ -109,6 +109,17 @@ TEST(Accept, VerdictRulesAndChecksOfEachRun) {
   EXPECT_EQ(judged(checks, {run, failed}).verdict, Accepted::FAILED);
 }
 
+TEST(Accept, FlopsOfOneConvention) {
+  const std::string row = "figure='model_tflops_per_device', reference=1e-9, tolerance=5";
+  LoadedRun other = run_at(100, "b.h5");
+  EXPECT_EQ(judged(row, {run_at(100), other}).verdict, Accepted::PASSED);
+  other.record.summary.flops.convention = "megatron";
+  EXPECT_EQ(outcome(row, {run_at(100), other}),
+            "NOT_DECIDED FLOPs are counted by several conventions (megatron, mpt): set where = "
+            "'output.flops_convention=megatron'");
+  EXPECT_EQ(judged(at_100, {run_at(100), other}).verdict, Accepted::PASSED);
+}
+
 // The list names every attribute that is worse when larger: a new attribute must be put in or left
 // out on purpose.
 TEST(Accept, WhatIsWorse) {
@@ -229,6 +240,10 @@ TEST(Accept, MistakesOfASpecificationAreNamed) {
   EXPECT_NE(message("&a rules='yes' /").find("a.rules = 'yes' is not allowed"), std::string::npos);
   EXPECT_NE(message("&a tolerance=-1 /").find("a.tolerance = -1.0 is not allowed"),
             std::string::npos);
+  EXPECT_NE(message("&a figure='mfu', reference=0.5, tolerance=100 /")
+                .find("with which any figure passes"),
+            std::string::npos);
+  EXPECT_EQ(message("&a figure='final_loss', reference=5, tolerance=100 /"), "accepted");
   EXPECT_NE(message("&a repeats=0 /").find("more than 0"), std::string::npos);
   EXPECT_NE(message("&a rules='met' / &a rules='any' /").find("&a is given twice"),
             std::string::npos);

@@ -309,7 +309,6 @@ MFU (%)                          48.90   48.90  1.000  0.926 to 1.031  same
 peak memory (MiB)               2384.2  2479.6  1.040                  worse
 power per device (W)              65.5       -      -
 energy per token (J)            0.2500  0.2500  1.000                  same
-final loss                      9.7500  9.7500  1.000                  same
   forward (s)                   6.0000  5.0000  0.833  0.375 to 1.750  same
   optimizer (s)                 0.6000  0.5000  0.833  0.375 to 1.750  same
 
@@ -359,9 +358,10 @@ TEST(Compare, WithinAndBeyondNoise) {
             "within the noise of their steps).");
   // With three timed steps in a run, equal runs would too often be said to differ.
   b.steps.time_s = {40.0, 34.0, 34.5, 35.0};
-  EXPECT_EQ(first_line(page_of(twice(a), b)),
-            "No difference was found in tokens/s: the change from A to B is -1.6 % (1 and 1 run; "
-            "fewer than six timed steps tell none).");
+  EXPECT_EQ(
+      first_line(page_of(twice(a), b)),
+      "Not decided: the change in tokens/s from A to B is -1.6 % (1 and 1 run; fewer than six "
+      "timed steps tell no difference from noise).");
   // The least and the largest of n steps cover 1 - 2^(1 - n).
   b.steps.time_s = {40.0, 32.0, 32.5};
   EXPECT_TRUE(has(page_of(a, b), "75 % of 3\nsteps; 50 % of 2 steps)")) << page_of(a, b);
@@ -420,6 +420,28 @@ TEST(Compare, WhatIsNotComparableComesFirst) {
 }
 
 // 45 % of another peak is no better than 22 %.
+// A run that ended before its first timed step is no run of 0 tokens/s.
+TEST(Compare, ARunWithoutAFigureIsNoneOfItsMedian) {
+  Record b = made_record();
+  b.outcome.status = "TIMEOUT";
+  b.summary.rate = {};
+  const std::string page =
+      compare_page({{"a1.h5", made_record(), {}}, {"a2.h5", made_record(), {}}},
+                   {{"b1.h5", made_record(), {}}, {"b2.h5", b, {}}}, 1.5);
+  EXPECT_EQ(first_line(page), "Not comparable: b2.h5 is TIMEOUT.");
+  const size_t row = page.find("tokens/s ");
+  ASSERT_NE(row, std::string::npos) << page;
+  EXPECT_TRUE(has(page.substr(row, page.find('\n', row) - row), "1.000")) << page;
+}
+
+// The last losses of runs of different lengths say nothing about each other.
+TEST(Compare, FinalLossesOfEquallyManySteps) {
+  Record b = made_record();
+  EXPECT_TRUE(has(page_of(made_record(), b), "final loss"));
+  b.steps.loss.pop_back();
+  EXPECT_FALSE(has(page_of(made_record(), b), "final loss"));
+}
+
 TEST(Compare, MfuOfOnePeakOnly) {
   Record b = made_record();
   b.summary.peak.tflops = 0.5;
