@@ -122,6 +122,18 @@ TEST(Plots, AnyKeyOfTheLayoutTellsSeriesApart) {
   EXPECT_EQ(naming.names[1], "pipeline_schedule 1f1b");
 }
 
+// Keys of &run that choose another device or library do, too; others do not.
+TEST(Plots, TheDeviceTellsSeriesApart) {
+  Record a = on(2, 300), b = on(2, 400);
+  set_key(a, "run", "device", std::string("host"));
+  set_key(b, "run", "device", std::string("ref"));
+  set_key(a, "run", "seed", int64_t{1});
+  set_key(b, "run", "seed", int64_t{2});
+  const Naming naming = naming_of({RunView(a), RunView(b)}, false);
+  EXPECT_EQ(naming.names[0], "device host");
+  EXPECT_EQ(naming.names[1], "device ref");
+}
+
 // With one number of ranks there is nothing to draw a line over: a bar per run.
 TEST(Plots, BarsWhereThereIsOneNumberOfRanks) {
   const Record a = on(2, 300), b = on(2, 400);
@@ -740,6 +752,12 @@ TEST(Plots, TimelineOfATrace) {
   EXPECT_EQ(ring.panels[0].arrows[1].to_x, 80.0);
   // A result that a later run moved aside has no trace.
   EXPECT_TRUE(timeline_picture({RunView(r, {}, nullptr, directory + "/result.1.h5")}).empty());
+  // Nor has one of a run that traced no step, or ended before that step: another left the file.
+  for (const int64_t step : {int64_t{0}, int64_t{5}}) {
+    Record other = r;
+    set_key(other, "output", "trace_step", step);
+    EXPECT_TRUE(timeline_picture({RunView(other, {}, nullptr, directory + "/result.h5")}).empty());
+  }
 }
 
 // Every program of a micro-batch is a pass, that of the last one included; numbers are of passes.

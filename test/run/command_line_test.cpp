@@ -36,6 +36,8 @@ TEST(CommandLine, DeckAndOverrides) {
   EXPECT_EQ(parsed("--calibrate run.steps=5").first_override, 2);
   EXPECT_EQ(parsed("--keys batch").word, "batch");
   EXPECT_EQ(parsed("--keys batch").deck, "");
+  EXPECT_EQ(refused("--keys batch size"),
+            "--keys takes one WORD, not also 'size'; see gptbench --help");
   EXPECT_EQ(parsed("--plan a.in --ranks=8").ranks, 8);
   EXPECT_EQ(parsed("--plan a.in --ranks=8 run.steps=5").overrides.size(), 1u);
   EXPECT_EQ(parsed("--keys --markdown").mode, Mode::keys_markdown);
