@@ -193,7 +193,7 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoin
     return;
   }
   copy_ =
-      static_cast<char*>(resources.arena.address({resources.plan.buffer_index.checkpoint_copy}, 0));
+      static_cast<char*>(resources.arena.address({resources.plan.buffer_index.checkpoint_copy}));
   const char* const end =
       copy_ + resources.buffer_of({resources.plan.buffer_index.checkpoint_copy}).bytes();
   agreed(world_, [&] {

@@ -197,7 +197,7 @@ std::array<double, num_scalars> Engine::read_scalars() {
   issuer_.synchronize();
   std::array<double, num_scalars> scalars;
   resources_.device.download(resources_.queues[QueueId::compute], scalars.data(),
-                             resources_.arena.address({resources_.plan.buffer_index.scalars}, 0),
+                             resources_.arena.address({resources_.plan.buffer_index.scalars}),
                              sizeof scalars);
   return scalars;
 }

@@ -71,7 +71,7 @@ bool NonFiniteSearch::is_finite(const Op& op, const Task& task, const SlotSpec& 
                       Operand from = operand;
                       from.offset += first;
                       resources_.device.download(resources_.queues[QueueId::compute], to,
-                                                 resources_.arena.address(from, task.slot),
+                                                 resources_.arena.address(from, task),
                                                  n * size_of(buffer.dtype));
                     });
 }

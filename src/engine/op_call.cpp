@@ -18,11 +18,11 @@ OpCall::OpCall(Resources& resources, StepInputs& inputs, const Op& op_, const Ta
 Address OpCall::address(Slot name, int64_t elements) const {
   Operand operand = at_row(op[name], first_row_);
   operand.offset += elements;
-  return {resources_.arena.address(operand, task.slot)};
+  return {resources_.arena.address(operand, task)};
 }
 
 int64_t OpCall::file_offset(Slot name) const {
-  return resources_.arena.file_offset(op[name], task.slot);
+  return resources_.arena.offset(op[name], task);
 }
 
 int64_t OpCall::columns() const {
@@ -43,7 +43,7 @@ bool OpCall::accumulates_gradient() const {
 Workspace OpCall::workspace() const {
   const Operand scratch{plan().buffer_index.scratch};
   if (scratch.buffer < 0) return {};
-  return {resources_.arena.address(scratch, 0), resources_.buffer_of(scratch).elements};
+  return {resources_.arena.address(scratch), resources_.buffer_of(scratch).elements};
 }
 
 Dropout OpCall::dropout() const {

@@ -36,10 +36,10 @@ void OperationIssuer::issue_inputs() {
 
 void OperationIssuer::issue(const Op& op, const Task& task, int64_t first_row) {
   const int32_t index = static_cast<int32_t>(&op - resources_.plan.ops.data());
-  wait_for(op, task.slot);
+  wait_for(op, task.micro_batch);
   TraceEvent* event = nullptr;
   if (trace_ != nullptr) {
-    event = &trace_->begin(index, task);
+    event = &trace_->begin(index, op, task);
     if (is_message(op.kind)) resources_.communicators[op.axis].trace_next(&event->message);
   }
   if (op.queue == QueueId::compute) {
@@ -57,7 +57,7 @@ void OperationIssuer::issue(const Op& op, const Task& task, int64_t first_row) {
   }
   timer_.book(op, end_s - start_s);
   if (is_message(op.kind) || is_transfer(op.kind)) latest_[static_cast<size_t>(op.queue)] = &op;
-  if (op.signals) resources_.queues.signal(op.queue, index, task.slot);
+  if (op.events > 0) resources_.queues.signal(op.queue, index, event_of(op, task.micro_batch));
 }
 
 void OperationIssuer::call(const Op& op, const Task& task, int64_t first_row) {
@@ -75,22 +75,22 @@ void OperationIssuer::call(const Op& op, const Task& task, int64_t first_row) {
 }
 
 // Time that the host spends here on a message is exposed: computing did not hide it.
-void OperationIssuer::wait_for(const Op& op, int32_t slot) {
+void OperationIssuer::wait_for(const Op& op, int32_t micro_batch) {
   StepQueues& queues = resources_.queues;
   queues.begin_operation(op.queue);
-  for (const Wait& wait : op.waits_for) {
-    const Op& earlier = resources_.plan.ops[static_cast<size_t>(wait.op)];
-    const int32_t awaited = queues.awaited_slot(wait, slot);
+  for (const int32_t wait : op.waits_for) {
+    const Op& earlier = resources_.plan.ops[static_cast<size_t>(wait)];
+    const size_t event = event_of(earlier, micro_batch);
     pulse.wait_for(earlier);
     const double start_s = now_s();
     if (op.queue == QueueId::compute) {
       timer_.mark(queues[op.queue], earlier);
       if (trace_ != nullptr) trace_->mark_wait(queues[op.queue]);
     }
-    queues.wait(op.queue, wait.op, awaited);
+    queues.wait(op.queue, wait, event);
     const double end_s = now_s();
     timer_.book(earlier, end_s - start_s);
-    if (trace_ != nullptr) trace_->waited(wait.op, awaited, start_s, end_s);
+    if (trace_ != nullptr) trace_->waited(wait, event, start_s, end_s);
   }
 }
 

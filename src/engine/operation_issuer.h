@@ -33,7 +33,7 @@ class OperationIssuer {
  private:
   void issue(const Op& op, const Task& task, int64_t first_row);
   void call(const Op& op, const Task& task, int64_t first_row);
-  void wait_for(const Op& op, int32_t slot);
+  void wait_for(const Op& op, int32_t micro_batch);
   void drive_messages();
 
   Resources& resources_;

@@ -34,28 +34,28 @@ bool Resources::allocate() {
 void Resources::put(const Operand& to, const void* source, int64_t bytes) {
   const MemoryClass memory_class = buffer_of(to).memory_class;
   if (memory_class == MemoryClass::file)
-    offload_file->write_now(source, arena.file_offset(to, 0), bytes);
+    offload_file->write_now(source, arena.offset(to), bytes);
   else if (memory_class == MemoryClass::host)
-    std::memcpy(arena.address(to, 0), source, static_cast<size_t>(bytes));
+    std::memcpy(arena.address(to), source, static_cast<size_t>(bytes));
   else
-    device.upload(queues[QueueId::compute], arena.address(to, 0), source, bytes);
+    device.upload(queues[QueueId::compute], arena.address(to), source, bytes);
 }
 
 const void* Resources::in_place(const Operand& from) const {
   const MemoryClass memory_class = buffer_of(from).memory_class;
   const bool is_readable = memory_class == MemoryClass::host ||
                            (memory_class != MemoryClass::file && device.is_host_memory());
-  return is_readable ? arena.address(from, 0) : nullptr;
+  return is_readable ? arena.address(from) : nullptr;
 }
 
 void Resources::fetch(const Operand& from, void* target, int64_t bytes) {
   const MemoryClass memory_class = buffer_of(from).memory_class;
   if (memory_class == MemoryClass::file)
-    offload_file->read_now(target, arena.file_offset(from, 0), bytes);
+    offload_file->read_now(target, arena.offset(from), bytes);
   else if (memory_class == MemoryClass::host)
-    std::memcpy(target, arena.address(from, 0), static_cast<size_t>(bytes));
+    std::memcpy(target, arena.address(from), static_cast<size_t>(bytes));
   else
-    device.download(queues[QueueId::compute], target, arena.address(from, 0), bytes);
+    device.download(queues[QueueId::compute], target, arena.address(from), bytes);
 }
 
 }  // namespace gptbench

@@ -47,11 +47,11 @@ void StepInputs::load_constants() {
   if (memory_.mode() == InputMode::upload) return;
   Queue& queue = resources_.queues[QueueId::compute];
   const std::array<float, 3> corrections = constants_.corrections();
-  memory_.put(queue, resources_.arena.address({plan().buffer_index.corrections}, 0),
+  memory_.put(queue, resources_.arena.address({plan().buffer_index.corrections}),
               corrections.data(), sizeof corrections);
   if (plan().buffer_index.dropout_seed < 0) return;
   const uint64_t seed = constants_.dropout_seed();
-  memory_.put(queue, resources_.arena.address({plan().buffer_index.dropout_seed}, 0), &seed,
+  memory_.put(queue, resources_.arena.address({plan().buffer_index.dropout_seed}), &seed,
               sizeof seed);
 }
 
@@ -101,7 +101,7 @@ void StepInputs::vote_to_stop() {
 
 Address StepInputs::in_memory(int buffer) const {
   const bool by_value = memory_.mode() == InputMode::upload;
-  return {by_value ? nullptr : resources_.arena.address({buffer}, 0)};
+  return {by_value ? nullptr : resources_.arena.address({buffer})};
 }
 
 }  // namespace gptbench

@@ -5,13 +5,9 @@
 namespace gptbench {
 
 StepQueues::StepQueues(const Plan& plan, Device& device)
-    : plan_(plan),
-      device_(device),
-      events_(plan.ops.size()),
-      latest_slot_(plan.ops.size()),
-      compute_point_(device.make_event()) {
+    : plan_(plan), device_(device), events_(plan.ops.size()), compute_point_(device.make_event()) {
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    for (int64_t slot = 0; plan.ops[i].signals && slot < plan.micro_batches.slots; ++slot)
+    for (int32_t event = 0; event < plan.ops[i].events; ++event)
       events_[i].push_back(device.make_event());
 }
 
@@ -41,17 +37,12 @@ void StepQueues::begin_operation(QueueId queue) {
   (*this)[queue].wait(*compute_point_);
 }
 
-int32_t StepQueues::awaited_slot(const Wait& wait, int32_t slot) const {
-  return wait.same_slot ? slot : latest_slot_[static_cast<size_t>(wait.op)];
+void StepQueues::wait(QueueId queue, int32_t op, size_t event) {
+  (*this)[queue].wait(*events_[static_cast<size_t>(op)][event]);
 }
 
-void StepQueues::wait(QueueId queue, int32_t op, int32_t slot) {
-  (*this)[queue].wait(*events_[static_cast<size_t>(op)][static_cast<size_t>(slot)]);
-}
-
-void StepQueues::signal(QueueId queue, int32_t op, int32_t slot) {
-  (*this)[queue].record(*events_[static_cast<size_t>(op)][static_cast<size_t>(slot)]);
-  latest_slot_[static_cast<size_t>(op)] = slot;
+void StepQueues::signal(QueueId queue, int32_t op, size_t event) {
+  (*this)[queue].record(*events_[static_cast<size_t>(op)][event]);
 }
 
 void StepQueues::begin_recording() {

@@ -22,12 +22,11 @@ class StepQueues {
   // To be called before each operation is issued on `queue`. Work of another queue than compute
   // then starts after the compute operations issued so far (on the host these have ended).
   void begin_operation(QueueId queue);
-  // Slot of the instance that `wait` names, for a task in slot `slot`.
-  int32_t awaited_slot(const Wait& wait, int32_t slot) const;
-  // Work enqueued on `queue` from here on starts once that instance of operation `op` has ended.
-  void wait(QueueId queue, int32_t op, int32_t slot);
-  // Operation `op`, which others wait for, has been issued on `queue` for a task in slot `slot`.
-  void signal(QueueId queue, int32_t op, int32_t slot);
+  // Work enqueued on `queue` from here on starts once the instance of operation `op` has ended that
+  // was issued last with the event (event_of).
+  void wait(QueueId queue, int32_t op, size_t event);
+  // Operation `op`, which others wait for, has been issued on `queue` with the event.
+  void signal(QueueId queue, int32_t op, size_t event);
 
   // While the device records its compute queue (Recorder), every other queue joins
   // the recording behind it; in the end the compute queue waits for all that did.
@@ -38,9 +37,7 @@ class StepQueues {
   const Plan& plan_;
   Device& device_;
   std::array<std::unique_ptr<Queue>, num_queues> queues_;
-  // [op][slot]; empty where nobody waits for the operation.
-  std::vector<std::vector<std::unique_ptr<Event>>> events_;
-  std::vector<int32_t> latest_slot_;  // [op] of its latest instance
+  std::vector<std::vector<std::unique_ptr<Event>>> events_;  // [op][event]
   // Behind the compute operations issued before the latest operation of another queue.
   std::unique_ptr<Event> compute_point_;
   bool compute_issued_ = false;                                   // since then

@@ -19,7 +19,7 @@ Trace::Trace(const Plan& plan, std::unique_ptr<Stopwatch> clock)
   waits_.reserve(waits);
   if (clock_ != nullptr) marks_.reserve(events + waits);
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    if (plan.ops[i].signals) latest_[i].assign(static_cast<size_t>(plan.micro_batches.slots), -1);
+    latest_[i].assign(static_cast<size_t>(plan.ops[i].events), -1);
 }
 
 void Trace::begin_step(double now_s) {
@@ -27,23 +27,23 @@ void Trace::begin_step(double now_s) {
   events_.clear();
   waits_.clear();
   marks_.clear();
-  for (std::vector<int32_t>& slots : latest_) std::fill(slots.begin(), slots.end(), -1);
+  for (std::vector<int32_t>& latest : latest_) std::fill(latest.begin(), latest.end(), -1);
 }
 
-TraceEvent& Trace::begin(int32_t op, const Task& task) {
+TraceEvent& Trace::begin(int32_t index, const Op& op, const Task& task) {
   // Messages in flight keep references to events: the memory must not move.
   GPTBENCH_CHECK(events_.size() < events_.capacity(), "a step of the plan that is traced");
-  if (!latest_[static_cast<size_t>(op)].empty())
-    latest_[static_cast<size_t>(op)][static_cast<size_t>(task.slot)] =
+  if (op.events > 0)
+    latest_[static_cast<size_t>(index)][event_of(op, task.micro_batch)] =
         static_cast<int32_t>(events_.size());
-  events_.push_back({op, task, 0.0, 0.0, {}});
+  events_.push_back({index, task, 0.0, 0.0, {}});
   return events_.back();
 }
 
-void Trace::waited(int32_t op, int32_t slot, double begin_s, double end_s) {
-  const int32_t event = latest_[static_cast<size_t>(op)][static_cast<size_t>(slot)];
-  if (event >= 0)
-    waits_.push_back({event, begin_s, end_s});
+void Trace::waited(int32_t op, size_t event, double begin_s, double end_s) {
+  const int32_t awaited = latest_[static_cast<size_t>(op)][event];
+  if (awaited >= 0)
+    waits_.push_back({awaited, begin_s, end_s});
   else if (!marks_.empty() && marks_.back().wait)  // issued in an earlier step
     marks_.back().index = -1;
 }

@@ -33,8 +33,8 @@ class Trace {
 
   // Called by the engine, in the order of issue.
   void begin_step(double now_s);
-  TraceEvent& begin(int32_t op, const Task& task);
-  void waited(int32_t op, int32_t slot, double begin_s, double end_s);
+  TraceEvent& begin(int32_t index, const Op& op, const Task& task);  // index: of op
+  void waited(int32_t op, size_t event, double begin_s, double end_s);
   // From here on the compute queue works on the latest event; waits, which waited() then tells of;
   // has ended the step.
   void mark_event(Queue& compute) { mark(compute, {false, static_cast<int>(events_.size()) - 1}); }
@@ -61,7 +61,7 @@ class Trace {
   double origin_s_ = 0.0;
   std::vector<TraceEvent> events_;
   std::vector<TraceWait> waits_;
-  std::vector<std::vector<int32_t>> latest_;  // [op][slot] event; empty where nobody waits
+  std::vector<std::vector<int32_t>> latest_;  // [op][event_of] index in events_
 };
 
 }  // namespace gptbench

@@ -17,7 +17,7 @@ namespace {
 void draw_on_device(Resources& resources, DType type, const DrawWeights& weights,
                     const TensorPart& part) {
   DrawWeights args = weights;
-  args.y = resources.arena.address(part.at, 0);
+  args.y = resources.arena.address(part.at);
   args.n = part.count;
   args.first = static_cast<uint64_t>(part.first);
   args.type = type;

@@ -22,20 +22,19 @@ class Arena {
   // nothing is held then. Local: the caller agrees with the other ranks before it goes on.
   bool allocate();
 
-  // Address of an operand, in the copy for slot `slot` where its buffer has slots; null where the
-  // operand is absent.
-  void* address(const Operand& operand, int32_t slot) const {
+  // Address of an operand of a task; null where the operand is absent. No task: its buffer has no
+  // slots.
+  void* address(const Operand& operand, const Task& task = {}) const {
     if (operand.buffer < 0) return nullptr;
     const Buffer& buffer = plan_.buffers[static_cast<size_t>(operand.buffer)];
-    const int64_t in_slot =
-        (buffer.slots > 1 ? slot * buffer.slot_bytes : 0) + operand.offset * size_of(buffer.dtype);
-    return memory_[static_cast<int>(buffer.memory_class)] + buffer.offset + in_slot;
+    return memory_[static_cast<int>(buffer.memory_class)] + offset(operand, task);
   }
 
-  // Byte offset of an operand of class `file` in the file of offloaded data.
-  int64_t file_offset(const Operand& operand, int32_t slot) const {
+  // Byte offset of an operand in the allocation of its class; of class `file`, in the file of
+  // offloaded data.
+  int64_t offset(const Operand& operand, const Task& task = {}) const {
     const Buffer& buffer = plan_.buffers[static_cast<size_t>(operand.buffer)];
-    return buffer.offset + (buffer.slots > 1 ? slot * buffer.slot_bytes : 0) +
+    return buffer.offset + slot_of(buffer, task) * buffer.slot_bytes +
            operand.offset * size_of(buffer.dtype);
   }
 

@@ -61,7 +61,7 @@ int ActivationStore::keep(FormedBy formed_by, int64_t l, const std::string& what
   const std::string shared = "window." + std::to_string(group % 2) + "." + what;
   int window = stage_.builder.find_buffer(MemoryClass::activations, shared);
   if (window < 0)
-    window = stage_.builder.add_activation(shared, Lifetime::micro_batch, dtype, columns, row_div);
+    window = stage_.builder.add_activation(shared, Lifetime::run, dtype, columns, row_div);
   // Backward directly follows forward where a stage has both ends: the last two groups stay.
   const bool returns_at_once = chunk.has_embedding && chunk.has_head;
   if (formed_by == forward && returns_at_once && group + 1 >= group_of(chunk.end_layer - 1))
@@ -69,8 +69,7 @@ int ActivationStore::keep(FormedBy formed_by, int64_t l, const std::string& what
   const bool file = parallel.offload_target == OffloadTarget::file;
   const int away = stage_.builder.add_buffer(
       stage_.prefix + name, file ? MemoryClass::file : MemoryClass::host, Lifetime::micro_batch,
-      dtype, checked_product(plan.micro_batches.rows / row_div, columns, what.c_str()),
-      plan.micro_batches.slots);
+      dtype, checked_product(plan.micro_batches.rows / row_div, columns, what.c_str()));
   away_[{formed_by, group}].push_back({window, away, columns, row_div});
   return window;
 }

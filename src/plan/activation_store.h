@@ -1,6 +1,6 @@
 // Activations of the layers of a virtual stage: kept from one pass to a later one, or formed again
-// in backward (Korthikanti et al., arXiv:2205.05198). They are kept on the device, in one slot per
-// micro-batch in flight, or, with parallel.offload = 'activations', in host memory or a file. The
+// in backward (Korthikanti et al., arXiv:2205.05198). They are kept on the device, in slots
+// (plan/slots.h), or, with parallel.offload = 'activations', in host memory or a file. The
 // device then holds two windows that all groups of layers (one layer, or a checkpointed segment)
 // take in turn: a group's arrays leave behind the computing of the next group and come back while
 // the group behind it is worked on (Rhu et al., arXiv:1602.08124). With

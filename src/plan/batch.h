@@ -29,17 +29,15 @@ struct MicroBatches {
   int64_t full() const { return share.count / each; }
   // Runs of equal sequence counts, in order: {sequences of a micro-batch, micro-batches}.
   std::vector<std::pair<int64_t, int64_t>> runs() const;
-  // A step of `full_ones` full micro-batches, with the rows and slots of this one.
+  // A step of `full_ones` full micro-batches, with the rows of this one.
   MicroBatches step_of(int64_t full_ones) const;
 
   SequenceRange share;  // sequences of this rank
   int64_t each = 1;     // sequences of a full micro-batch
   int64_t number = 0;
-  // What buffers are sized by. rows: B T of the largest micro-batch of any rank, T the positions
-  // that a rank holds. Micro-batch k uses slot k mod `slots` of what it keeps for its backward
-  // pass.
+  // What buffers are sized by: B T of the largest micro-batch of any rank, T the positions that a
+  // rank holds.
   int64_t rows = 0;
-  int64_t slots = 1;
 };
 
 }  // namespace gptbench

@@ -7,24 +7,22 @@
 namespace gptbench {
 
 int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime lifetime,
-                            DType dtype, int64_t elements, int64_t slots) {
+                            DType dtype, int64_t elements) {
   Buffer buffer;
   buffer.name = std::string(name_of(memory_class)) + "::" + std::move(name);
   buffer.memory_class = memory_class;
   buffer.lifetime = lifetime;
   buffer.dtype = dtype;
   buffer.elements = elements;
-  buffer.slots = slots;
   buffers_.insert({buffer.name, static_cast<int>(plan_.buffers.size())});
   plan_.buffers.push_back(std::move(buffer));
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
 
 int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DType dtype,
-                                int64_t columns, int64_t row_div, int64_t slots) {
+                                int64_t columns, int64_t row_div) {
   return add_buffer(name, MemoryClass::activations, lifetime, dtype,
-                    checked_product(plan_.micro_batches.rows / row_div, columns, name.c_str()),
-                    slots);
+                    checked_product(plan_.micro_batches.rows / row_div, columns, name.c_str()));
 }
 
 int PlanBuilder::shared_buffer(const std::string& name, MemoryClass memory_class, DType dtype,

@@ -26,10 +26,10 @@ class PlanBuilder {
   const Plan& plan() const { return plan_; }
 
   int add_buffer(std::string name, MemoryClass memory_class, Lifetime lifetime, DType dtype,
-                 int64_t elements, int64_t slots = 1);
+                 int64_t elements);
   // An activation of the micro-batch in hand: `columns` elements for each of its rows / row_div.
   int add_activation(const std::string& name, Lifetime lifetime, DType dtype, int64_t columns,
-                     int64_t row_div = 1, int64_t slots = 1);
+                     int64_t row_div = 1);
 
   // A buffer of the whole run that virtual stages share: added by the first that asks for it.
   int shared_buffer(const std::string& name, MemoryClass memory_class, DType dtype,

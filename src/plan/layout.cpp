@@ -58,6 +58,10 @@ ClassBytes assign_offsets(std::vector<Buffer>& buffers, const std::vector<Progra
       if (!buffer.uses.empty()) temporaries.push_back(i);
       continue;
     }
+    if (buffer.shares >= 0 && buffer.shares < i) {
+      buffer.offset = buffers[static_cast<size_t>(buffer.shares)].offset;
+      continue;
+    }
     int64_t& end = bytes[static_cast<int>(buffer.memory_class)];
     buffer.offset = end;
     end = checked_sum(end, checked_product(buffer.slot_bytes, buffer.slots, buffer.name.c_str()),

@@ -31,7 +31,7 @@ const char* name_of(MemoryClass memory_class);
 
 enum class Lifetime : uint8_t {
   run,          // from set-up to the end
-  micro_batch,  // from forward to backward of a micro-batch; one slot a micro-batch in flight
+  micro_batch,  // from one pass of a micro-batch to a later one; a slot for each in between
   program,      // within a program (or each of several): shares memory with others that are not in
                 // use at the same time
 };
@@ -42,7 +42,8 @@ struct Buffer {
   Lifetime lifetime = Lifetime::run;
   DType dtype = DType::f32;
   int64_t elements = 0;  // of one slot
-  int64_t slots = 1;
+  int64_t slots = 1;     // see plan/slots.h
+  int shares = -1;       // buffer whose slots virtual stages share, itself or one before; -1: none
 
   // Set by assign_offsets:
   int64_t offset = 0;      // bytes from the start of the class
@@ -54,6 +55,11 @@ struct Buffer {
   std::vector<Use> uses;
   int64_t bytes() const { return slot_bytes * slots; }
 };
+
+// The slot that a task uses.
+inline int64_t slot_of(const Buffer& buffer, const Task& task) {
+  return buffer.shares >= 0 ? task.shared_slot : task.micro_batch % buffer.slots;
+}
 
 constexpr int64_t buffer_alignment = 256;  // bytes; what GPU kernels and SIMD loads want, and more
 

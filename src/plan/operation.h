@@ -39,19 +39,12 @@ enum class QueueId : uint8_t {
 constexpr int num_queues = 11;
 const char* name_of(QueueId queue);
 
-// An array argument: elements from `offset` of the buffer, within the slot of the micro-batch where
-// the buffer has slots. buffer < 0: absent (null).
+// An array argument: elements from `offset` of the buffer, within the task's slot where the buffer
+// has slots (slot_of in plan/layout.h). buffer < 0: absent (null).
 struct Operand {
   int buffer = -1;
   int64_t offset = 0;
   int64_t row_stride = 0;  // in a loop (Program): elements per row that earlier iterations covered
-};
-
-// An operation to wait for: its latest instance, or with `same_slot` the latest one of a
-// micro-batch in the same slot. One that was never issued has completed.
-struct Wait {
-  int32_t op = -1;
-  bool same_slot = false;
 };
 
 // Operands of an operation by name; only those that are present.
@@ -172,13 +165,17 @@ struct Op {
   QueueId queue = QueueId::compute;
   Axis axis = Axis::world;  // of a message
   bool recompute = false;   // FLOPs are hardware FLOPs only
-  bool signals = false;     // some operation waits for this one
   int32_t layer = -1;       // -1 embedding, L head
   int32_t site = 0;         // of a dropout mask within the layer
   int32_t part = 0;         // see sequence_rows
   Operands operands;
   OpSize size;
-  std::vector<Wait> waits_for;  // made by resolve_waits (plan/waits.h) from the operands
+
+  // Made by resolve_waits (plan/waits.h) from the operands. waits_for: operations, of each the
+  // latest instance with the event of this task (event_of). events: by which others wait for this
+  // operation; 0 where nobody does.
+  std::vector<int32_t> waits_for;
+  int32_t events = 0;
 
   // Rows of the micro-batch that the operation works on: of the rows / row_div that this rank
   // holds, [row_begin, row_begin + row_count), cut at their number. row_count = 0: the operation
@@ -257,14 +254,19 @@ void for_each_op(const Program& program, Visit visit) {
   for (int32_t i = program.loop_last; i < program.last; ++i) visit(i, int64_t{0});
 }
 
-// One program run for one micro-batch. `slot` selects the copy of buffers that live from forward to
-// backward.
+// One program run for one micro-batch. `shared_slot` is that of buffers whose slots virtual stages
+// share (plan/slots.h).
 struct Task {
   int32_t program = 0;
   int32_t micro_batch = -1;  // -1: not of a micro-batch
-  int32_t slot = 0;
-  SequenceRange sequences;
+  int32_t shared_slot = 0;
+  SequenceRange sequences{};
 };
+
+// The event of an operation that others wait for, for a task of the micro-batch.
+inline size_t event_of(const Op& op, int32_t micro_batch) {
+  return static_cast<size_t>(micro_batch % op.events);
+}
 
 // The operation as it is issued once earlier iterations of its loop have covered `first_row` rows.
 Op at_row(Op op, int64_t first_row);

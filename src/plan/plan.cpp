@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/messages.h"
+#include "plan/slots.h"
 #include "plan/stage_programs.h"
 #include "plan/step_programs.h"
 #include "plan/tasks.h"
@@ -56,17 +57,17 @@ void pack_parameters(Plan& plan) {
 
 void add_shared_buffers(Plan& plan, PlanBuilder& builder) {
   BufferIndex& index = plan.buffer_index;
-  const int64_t slots = plan.micro_batches.slots;
-  index.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
-  index.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1, 1, slots);
+  const auto add = [&](const char* name, Lifetime lifetime, int64_t row_div = 1) {
+    return builder.add_activation(name, lifetime, DType::i32, 1, row_div);
+  };
+  index.tokens = add("tokens", Lifetime::micro_batch);
+  index.targets = add("targets", Lifetime::micro_batch);
   if (plan.shape.family.token_types > 0)
-    index.token_types =
-        builder.add_activation("token_types", Lifetime::micro_batch, DType::i32, 1, 1, slots);
+    index.token_types = add("token_types", Lifetime::micro_batch);
   if (plan.shape.family.head == HeadKind::masked)
-    index.labels = builder.add_activation("labels", Lifetime::program, DType::i32, 1, plan.shape.T);
+    index.labels = add("labels", Lifetime::program, plan.shape.T);
   if (plan.config.data.short_seq_prob > 0.0)
-    index.lengths = builder.add_activation("lengths", Lifetime::micro_batch, DType::i32, 1,
-                                           plan.shape.T, slots);
+    index.lengths = add("lengths", Lifetime::micro_batch, plan.shape.T);
   // Partial sums of the gradient's norm: of each unit, or of each of its shards.
   const int64_t shards = plan.config.run.deterministic ? plan.space.num_shards : 1;
   const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * shards;
@@ -89,10 +90,7 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder) {
 }
 
 void make_programs(Plan& plan, PlanBuilder& builder) {
-  const StageSchedule schedule = plan.schedule();
-  const bool staged = schedule.p > 1;
-  const bool split = staged && schedule.schedule == PipelineSchedule::zero_bubble;
-  plan.micro_batches.slots = slots_needed(schedule, staged ? 1 : 0);
+  const bool split = last_pass(plan.schedule()) == PassKind::weight;
   add_shared_buffers(plan, builder);
   std::unique_ptr<Fp8State> fp8;
   if (plan.config.precision.compute == Precision::fp8) fp8 = std::make_unique<Fp8State>(builder);
@@ -251,6 +249,7 @@ Plan make_plan_without_waits(const Config& config, int64_t world_size, int64_t r
   const DType activations = dtype_of(type_of_activations(config));
   PlanBuilder builder(plan, activations, activations == DType::f64 ? DType::f64 : DType::f32);
   make_programs(plan, builder);
+  assign_slots(plan);
   plan.class_bytes = assign_offsets(plan.buffers, plan.programs, plan.ops);
   plan.costs = costs_of(plan);
   return plan;

@@ -119,7 +119,7 @@ struct Plan {
 // thread per rank.
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const DeviceTraits& device);
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank);
-// The same but for Op::waits_for and Op::signals, a third of the work: enough for memory and costs.
+// The same but for Op::waits_for and Op::events, a third of the work: enough for memory and costs.
 Plan make_plan_without_waits(const Config& config, int64_t world_size, int64_t rank,
                              const DeviceTraits& device);
 // Axes by parallel.rank_order, the one along which ranks follow each other first.

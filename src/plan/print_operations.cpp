@@ -87,8 +87,9 @@ void print_operation(std::string& text, const Plan& plan, int32_t i) {
   if (op.waits_for.empty()) return;
   Wrapped waits(text, 8);
   waits.add("waits for");
-  for (const Wait& wait : op.waits_for)
-    waits.add(std::to_string(wait.op) + (wait.same_slot ? " (this slot)" : ""));
+  for (const int32_t wait : op.waits_for)
+    waits.add(std::to_string(wait) +
+              (plan.ops[static_cast<size_t>(wait)].events > 1 ? " (this slot)" : ""));
   waits.end();
 }
 

@@ -67,28 +67,31 @@ std::vector<StagePass> stage_passes(const StageSchedule& schedule) {
   return passes;
 }
 
-int64_t slots_needed(const StageSchedule& schedule, int64_t ahead) {
-  if (schedule.schedule == PipelineSchedule::gpipe && schedule.p > 1) return schedule.m;
-  // A micro-batch lives for fewer than 4 p others, and the order of passes has period p. The last
-  // group may be shorter.
+PassKind last_pass(const StageSchedule& schedule) {
+  const bool splits = schedule.schedule == PipelineSchedule::zero_bubble && schedule.p > 1;
+  return splits ? PassKind::weight : PassKind::backward;
+}
+
+int64_t most_within(const StageSchedule& schedule, const PassSpan& span,
+                    const std::vector<int64_t>& weight) {
+  if (schedule.schedule == PipelineSchedule::gpipe && schedule.p > 1 && span.first < span.last)
+    return checked_product(schedule.m, weight.front(), "micro-batches in flight");
+  // A micro-batch is under way for fewer than 4 p others, and the order of passes has period p. The
+  // last group may be shorter.
   StageSchedule start = schedule;
   if (schedule.m > 8 * schedule.p) start.m = 8 * schedule.p + schedule.m % schedule.p;
-  struct Life {
-    int64_t begin = -1, end = -1;
-  };
-  const std::vector<Life> none(static_cast<size_t>(start.m));
-  std::vector<std::vector<Life>> lives(static_cast<size_t>(start.v), none);
-  int64_t i = 0;
+  std::vector<int64_t> change(1);  // [pass] of the sum, where the pass begins
   for_each_pass(start, [&](const StagePass& pass) {
-    Life& life = lives[static_cast<size_t>(pass.chunk)][static_cast<size_t>(pass.micro_batch)];
-    if (life.begin < 0) life.begin = std::max<int64_t>(0, i - ahead);
-    life.end = i++;
+    const int64_t by = weight[static_cast<size_t>(pass.chunk)];
+    const auto i = static_cast<int64_t>(change.size()) - 1;
+    change.push_back(0);
+    if (pass.kind == span.first)
+      change[static_cast<size_t>(std::max<int64_t>(0, i - span.ahead))] += by;
+    if (pass.kind == span.last) change.back() -= by;
   });
-  size_t slots = 1;
-  for (const std::vector<Life>& chunk : lives)
-    for (size_t k = 0; k < chunk.size(); ++k)  // lives begin in the order of micro-batches
-      while (k + slots < chunk.size() && chunk[k + slots].begin <= chunk[k].end) ++slots;
-  return static_cast<int64_t>(slots);
+  int64_t sum = 0, most = 0;
+  for (const int64_t each : change) most = std::max(most, sum += each);
+  return most;
 }
 
 }  // namespace gptbench

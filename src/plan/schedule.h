@@ -38,10 +38,22 @@ void for_each_pass(const StageSchedule& schedule,
                    const std::function<void(const StagePass&)>& visit);
 std::vector<StagePass> stage_passes(const StageSchedule& schedule);
 
-// Smallest number of slots such that micro-batch k of every chunk can use slot k mod slots: from
-// `ahead` passes before its forward pass (where its input may arrive early) to its last pass. Looks
-// at a bounded number of micro-batches, after which schedules repeat themselves.
-int64_t slots_needed(const StageSchedule& schedule, int64_t ahead);
+// The last pass of each micro-batch.
+PassKind last_pass(const StageSchedule& schedule);
+
+// A part of a micro-batch's way through a virtual stage: from `ahead` passes of the stage before
+// its pass `first` to the end of its pass `last`.
+struct PassSpan {
+  PassKind first = PassKind::forward, last = PassKind::backward;
+  int64_t ahead = 0;
+};
+
+// The largest sum of weight[chunk] over all that are within the span at one time, each micro-batch
+// counted in each chunk. Looks at a bounded number of micro-batches, after which schedules repeat
+// themselves. Micro-batches enter and leave the span of a chunk in their order: where there are at
+// most n at a time, no two of them have the same remainder mod n.
+int64_t most_within(const StageSchedule& schedule, const PassSpan& span,
+                    const std::vector<int64_t>& weight);
 
 // The schedule with forward passes of one unit of time and backward ones of two (one and one where
 // weight gradients are apart), a line per stage: "F3" forward of micro-batch 3, "B" backward, "W"

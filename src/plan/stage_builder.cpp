@@ -28,8 +28,7 @@ int StageBuilder::temporary(const std::string& what, DType dtype, int64_t column
 
 int StageBuilder::kept(const std::string& what, DType dtype, int64_t columns,
                        int64_t row_div) const {
-  return builder.add_activation(prefix + what, Lifetime::micro_batch, dtype, columns, row_div,
-                                plan.micro_batches.slots);
+  return builder.add_activation(prefix + what, Lifetime::micro_batch, dtype, columns, row_div);
 }
 
 void StageBuilder::emit(Op op, bool repeats) const {

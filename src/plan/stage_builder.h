@@ -50,8 +50,8 @@ struct StageBuilder {
   bool shares_table() const {
     return chunk.has_embedding && chunk.has_head && s.family.shares_embedding();
   }
-  // A new buffer [R / row_div, columns] for R rows of the micro-batch: of one program, or with a
-  // slot for each micro-batch in flight.
+  // A new buffer [R / row_div, columns] for R rows of the micro-batch: of one program, or kept from
+  // one pass to a later one.
   int temporary(const std::string& what, DType dtype, int64_t columns, int64_t row_div = 1) const;
   int kept(const std::string& what, DType dtype, int64_t columns, int64_t row_div) const;
 

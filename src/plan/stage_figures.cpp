@@ -27,8 +27,9 @@ StageFigures figures_of(const Plan& plan) {
   StageFigures figures;
   figures.rank = plan.rank;
   figures.class_bytes = plan.class_bytes;
-  for (const Chunk& chunk : plan.chunks) figures.layers += chunk.end_layer - chunk.first_layer;
-  figures.slots = plan.micro_batches.slots;
+  std::vector<int64_t> layers;
+  for (const Chunk& chunk : plan.chunks) layers.push_back(chunk.end_layer - chunk.first_layer);
+  figures.kept_layers = most_within(plan.schedule(), {}, layers);
   figures.model_flops = plan.costs.model_flops;
   figures.recompute_flops = plan.costs.recompute_flops;
   figures.fp8_flops = plan.costs.fp8_flops;
@@ -62,6 +63,8 @@ std::vector<Plan> plans_of_unlike_stages(Plan plan) {
        make_chunks(plan.shape, p * parallel.virtual_stages, integers_of(parallel.stage_layers)))
     kinds[static_cast<size_t>(chunk.virtual_stage % p)].emplace_back(
         chunk.end_layer - chunk.first_layer, chunk.has_embedding, chunk.has_head);
+  for (int64_t s = 0; s < p && last_pass(plan.schedule()) == PassKind::weight; ++s)
+    kinds[static_cast<size_t>(s)].emplace_back(s, false, false);
   std::vector<Plan> plans;
   std::set<Kind> seen;
   for (int64_t stage = 1; stage < p; ++stage)

@@ -18,15 +18,16 @@ void for_each_stage(const Plan& plan, const std::function<void(const Plan&)>& vi
 std::vector<Plan> stage_plans(Plan plan);
 // The same of the first stage of each kind: with the same layers in each of its virtual stages, and
 // with or without embedding and head. Later ones of a kind compute as much, and need no more
-// memory, since no more of their micro-batches are under way. `plan` is that of stage 0; the others
-// come from make_plan_without_waits().
+// memory, since no more of their micro-batches are under way. With zero_bubble, where later stages
+// keep fewer activations and more gradients, each stage is a kind. `plan` is that of stage 0; the
+// others come from make_plan_without_waits().
 std::vector<Plan> plans_of_unlike_stages(Plan plan);
 
 struct StageFigures {
   int64_t rank = 0;  // whose plan it is
   ClassBytes class_bytes{};
-  int64_t layers = 0;  // of its virtual stages together
-  int64_t slots = 1;   // micro-batches whose activations it keeps at a time
+  int64_t layers = 0;       // of its virtual stages together
+  int64_t kept_layers = 0;  // whose activations it keeps at a time, counted per micro-batch
   double model_flops = 0.0, recompute_flops = 0.0, fp8_flops = 0.0;  // as in Plan
 };
 

@@ -1,6 +1,7 @@
 #include "plan/tasks.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 
 #include "plan/schedule.h"
@@ -44,18 +45,45 @@ bool is_of_step(ProgramKind kind) {
   return kind == ProgramKind::begin_step || kind == ProgramKind::end_step;
 }
 
-// A stage asks for the input of a pass while the pass before it runs.
-template <class Takes>
-void for_each_task_of(const Plan& plan, const Takes& takes,
+// Slots that the virtual stages of a rank share (plan/slots.h): a micro-batch takes one in its
+// forward pass through each of them, which is free again after its backward pass.
+class SharedSlots {
+ public:
+  explicit SharedSlots(size_t chunks) : taken_(chunks) {}
+
+  // Of each pass in turn.
+  int32_t of(const StagePass& pass) {
+    if (taken_.size() == 1) return 0;
+    std::deque<int32_t>& taken = taken_[static_cast<size_t>(pass.chunk)];
+    if (pass.kind == PassKind::forward) {
+      if (free_.empty()) free_.push_back(number_++);
+      taken.push_back(free_.back());
+      free_.pop_back();
+      return taken.back();
+    }
+    const int32_t slot = taken.front();
+    taken.pop_front();
+    free_.push_back(slot);
+    return slot;
+  }
+
+ private:
+  std::vector<std::deque<int32_t>> taken_;  // [chunk] by its micro-batches, in their order
+  std::vector<int32_t> free_;
+  int32_t number_ = 0;
+};
+
+// A stage asks for the input of a pass while the pass before it runs. An evaluation keeps nothing
+// for later passes.
+void for_each_task_of(const Plan& plan, bool evaluates,
                       const std::function<void(const Task&)>& visit) {
   const ProgramTable programs(plan);
-  const auto run = [&](ProgramKind kind, const StagePass& pass) {
+  SharedSlots shared_slots(plan.chunks.size());
+  const auto run = [&](ProgramKind kind, const StagePass& pass, int32_t shared_slot = 0) {
     const bool last = pass.micro_batch + 1 == plan.micro_batches.size();
     const int32_t program = programs.find(kind, pass.chunk, last);
     if (program < 0) return;
-    visit({program, pass.micro_batch,
-           static_cast<int32_t>(pass.micro_batch % plan.micro_batches.slots),
-           plan.micro_batches[pass.micro_batch]});
+    visit({program, pass.micro_batch, shared_slot, plan.micro_batches[pass.micro_batch]});
   };
   const auto receive = [&](const StagePass& pass) {
     if (pass.kind == PassKind::weight) return;
@@ -67,12 +95,12 @@ void for_each_task_of(const Plan& plan, const Takes& takes,
     run(pass.kind == PassKind::forward    ? ProgramKind::forward
         : pass.kind == PassKind::backward ? ProgramKind::backward
                                           : ProgramKind::weight,
-        pass);
+        pass, evaluates ? 0 : shared_slots.of(pass));
   };
-  visit({programs.find(ProgramKind::begin_step, 0), -1, 0, {}});
+  visit({programs.find(ProgramKind::begin_step, 0)});
   std::optional<StagePass> before;
   for_each_pass(plan.schedule(), [&](const StagePass& pass) {
-    if (!takes(pass)) return;
+    if (evaluates && pass.kind != PassKind::forward) return;
     receive(pass);
     if (before) compute(*before);
     before = pass;
@@ -83,14 +111,12 @@ void for_each_task_of(const Plan& plan, const Takes& takes,
 }  // namespace
 
 void for_each_task(const Plan& plan, const std::function<void(const Task&)>& visit) {
-  for_each_task_of(
-      plan, [](const StagePass&) { return true; }, visit);
-  visit({ProgramTable(plan).find(ProgramKind::end_step, 0), -1, 0, {}});
+  for_each_task_of(plan, false, visit);
+  visit({ProgramTable(plan).find(ProgramKind::end_step, 0)});
 }
 
 void for_each_evaluation_task(const Plan& plan, const std::function<void(const Task&)>& visit) {
-  for_each_task_of(
-      plan, [](const StagePass& pass) { return pass.kind == PassKind::forward; }, visit);
+  for_each_task_of(plan, true, visit);
 }
 
 std::vector<ProgramRuns> program_runs(const Plan& plan) {

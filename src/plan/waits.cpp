@@ -16,7 +16,7 @@ size_t index(int32_t i) {
 struct Use {
   int32_t message = 0;
   size_t place = 0;
-  bool writes = false, same_slot = false;
+  bool writes = false;
 };
 
 class Waits {
@@ -112,20 +112,19 @@ class Waits {
   }
 
   void add_wait(Op& later, const Use& use) {
-    for (Wait& wait : later.waits_for) {
-      if (wait.op != use.message) continue;
-      wait.same_slot = wait.same_slot && use.same_slot;
-      return;
-    }
-    later.waits_for.push_back({use.message, use.same_slot});
-    plan_.ops[index(use.message)].signals = true;
+    std::vector<int32_t>& all = later.waits_for;
+    if (std::find(all.begin(), all.end(), use.message) != all.end()) return;
+    all.push_back(use.message);
+    Op& message = plan_.ops[index(use.message)];
+    const Buffer& buffer = plan_.buffers[index(message.operands.begin()->operand.buffer)];
+    const bool between_stages = message.axis == Axis::pipeline;
+    message.events = between_stages ? static_cast<int32_t>(buffer.slots) : 1;
   }
 
   void resolve_message(const Program& program, int32_t i) {
     const Op& message = plan_.ops[index(i)];
     for (const Operands::Named& each : message.operands) {
-      Use use{i, place_of(each.operand), false,
-              plan_.buffers[index(each.operand.buffer)].slots > 1};
+      Use use{i, place_of(each.operand)};
       bool is_known = false;  // by an operand before this one
       for (const Operands::Named& other : message.operands) {
         if (place_of(other.operand) != use.place) continue;

@@ -215,7 +215,7 @@ MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figure
                                                           : total(stage.class_bytes)) +
                            (has_head ? logits * software.logit_bytes : 0.0);
     const int64_t kept =
-        recomputes_all ? std::min<int64_t>(stage.layers, 1) : stage.layers * stage.slots;
+        recomputes_all ? std::min<int64_t>(stage.kept_layers, 1) : stage.kept_layers;
     need.memory_bytes = std::max(
         need.memory_bytes, std::ceil(software.memory_factor * planned +
                                      static_cast<double>(kept) * scores * software.score_bytes));

@@ -39,9 +39,10 @@ class Walker {
         overlap_cost_(software.overlap_cost),
         prefetches_(software.prefetches != 0.0),
         exchange_(exchange),
-        finished_(plan_.ops.size() * slots()),
-        latest_(plan_.ops.size()),
+        finished_(plan_.ops.size()),
         late_(plan_.ops.size()) {
+    for (size_t i = 0; i < finished_.size(); ++i)
+      finished_[i].resize(static_cast<size_t>(plan_.ops[i].events));
     if (lane.traced) time_.spans.resize(issues_.size());
   }
 
@@ -66,18 +67,15 @@ class Walker {
     Channel channel;
   };
 
-  size_t slots() const { return static_cast<size_t>(plan_.micro_batches.slots); }
-
   // False: it cannot start yet.
   bool take(const Issue& issue) {
     const Op& op = plan_.ops[static_cast<size_t>(issue.op)];
     const auto queue = static_cast<size_t>(op.queue);
     double start = std::max(clock_[queue], clock_[compute]), waited_bubble = 0.0;
     const double issued = start;
-    for (const Wait& wait : op.waits_for) {
-      const auto i = static_cast<size_t>(wait.op);
-      const double& end =
-          wait.same_slot ? finished_[i * slots() + static_cast<size_t>(issue.slot)] : latest_[i];
+    for (const int32_t wait : op.waits_for) {
+      const auto i = static_cast<size_t>(wait);
+      const double& end = finished_[i][event_of(plan_.ops[i], issue.micro_batch)];
       if (!settle(plan_.ops[i].queue, end)) return false;
       if (end <= start) continue;
       const bool receives =
@@ -111,8 +109,13 @@ class Walker {
       time_.spans[index] = {static_cast<int32_t>(index), begin, end};
     }
     clock_[queue] = std::max(clock_[queue], end);
-    latest_[static_cast<size_t>(issue.op)] = end;
-    finished_[static_cast<size_t>(issue.op) * slots() + static_cast<size_t>(issue.slot)] = end;
+    set_end(issue, end);
+  }
+  // For those who wait for the operation.
+  void set_end(const Issue& issue, double end) {
+    const Op& op = plan_.ops[static_cast<size_t>(issue.op)];
+    if (op.events > 0)
+      finished_[static_cast<size_t>(issue.op)][event_of(op, issue.micro_batch)] = end;
   }
 
   // When it ends is asked by who waits: a receive is posted before the computing that hides it, and
@@ -128,8 +131,7 @@ class Walker {
     const auto& size = op.as<MessageSize>();
     posted_[static_cast<size_t>(op.queue)].push(
         {&issue, start, {size.peer, plan_.at.pipeline, size.tag}});
-    latest_[static_cast<size_t>(issue.op)] = unknown;
-    finished_[static_cast<size_t>(issue.op) * slots() + static_cast<size_t>(issue.slot)] = unknown;
+    set_end(issue, unknown);
   }
   // Ends what was posted on the queue in its order until `end` is known; false where the stage that
   // sends must come first.
@@ -212,7 +214,7 @@ class Walker {
   size_t next_ = 0;
   std::array<double, num_queues> clock_{};
   std::array<double, 2> link_free_{};                  // within the node, between nodes
-  std::vector<double> finished_, latest_;              // [op][slot], [op]: ends of latest instances
+  std::vector<std::vector<double>> finished_;          // [op][event]
   std::array<std::queue<Posted>, num_queues> posted_;  // receives
   std::vector<double> late_;  // [op]: how much later than this rank the last stage arrived
   std::map<Axis, int64_t> met_;

@@ -192,7 +192,7 @@ class Works {
       for_each_op(program, [&](int32_t i, int64_t first_row) {
         const int64_t left = std::max<int64_t>(0, held - first_row);
         const int64_t rows = program.loops(i) ? std::min(program.loop_rows, left) : held;
-        issues.push_back({i, task.slot, index_of(i, rows), task.micro_batch});
+        issues.push_back({i, index_of(i, rows), task.micro_batch});
       });
     });
     return issues;

@@ -34,10 +34,9 @@ struct Work {
 // `rows`: those of the micro-batch that the operation's program has left.
 Work work_of(const Plan& plan, const Op& op, int64_t rows);
 
-// An operation as it is issued: index into Plan::ops, slot of its micro-batch, index into
-// RankWork::works.
+// An operation as it is issued: index into Plan::ops, index into RankWork::works.
 struct Issue {
-  int32_t op = 0, slot = 0, work = 0;
+  int32_t op = 0, work = 0;
   int32_t micro_batch = -1;  // -1: before the first or after the last
 };
 

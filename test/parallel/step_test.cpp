@@ -47,7 +47,7 @@ class Training {
   void move(size_t tensor, const std::vector<double>& direction, double scale) {
     const size_t local = static_cast<size_t>(plan_.space.find(static_cast<int>(tensor)));
     auto* const weights = static_cast<double*>(engine_.arena().address(
-        {plan_.representation(Role::working).buffer, plan_.space.placements[local].begin}, 0));
+        {plan_.representation(Role::working).buffer, plan_.space.placements[local].begin}));
     for (size_t i = 0; i < direction.size(); ++i) weights[i] += scale * direction[i];
   }
 

@@ -261,8 +261,8 @@ TEST(StepTimes, OfADeviceAreThoseOfItsMarks) {
         const Op& op = plan.ops[static_cast<size_t>(i)];
         if (op.queue != QueueId::compute) return;
         expected.region_s[static_cast<size_t>(op.region)] += 1.0;
-        for (const Wait& wait : op.waits_for)
-          exposed_of(expected, plan.ops[static_cast<size_t>(wait.op)]) += 1.0;
+        for (const int32_t wait : op.waits_for)
+          exposed_of(expected, plan.ops[static_cast<size_t>(wait)]) += 1.0;
         if (total != nullptr) *total += 1.0 + static_cast<double>(op.waits_for.size());
       });
     });

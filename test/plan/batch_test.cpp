@@ -32,15 +32,13 @@ TEST(Batch, LastMicroBatchOfASmallerShareIsEmpty) {
   EXPECT_EQ(counts({7, 3, 2, 2}), (std::vector<int64_t>{2, 0}));
 }
 
-TEST(Batch, AStepOfFullMicroBatchesKeepsRowsAndSlots) {
+TEST(Batch, AStepOfFullMicroBatchesKeepsRows) {
   MicroBatches all(7, 3, 1, 2);
   all.rows = 2048;
-  all.slots = 3;
   const MicroBatches step = all.step_of(5);
   EXPECT_EQ(counts(step), (std::vector<int64_t>{2, 2, 2, 2, 2}));
   EXPECT_EQ(step.full(), 5);
   EXPECT_EQ(step.rows, 2048);
-  EXPECT_EQ(step.slots, 3);
 }
 
 // Over ranks and micro-batches every sequence of the global batch is trained on exactly once, in

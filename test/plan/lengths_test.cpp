@@ -99,7 +99,7 @@ TEST(Lengths, ReachAllAttention) {
     const Plan other = make_plan(resolved_config(whole), 2, rank);
     const Buffer& lengths = plan.buffers.at(static_cast<size_t>(plan.buffer_index.lengths));
     EXPECT_EQ(lengths.elements, m.micro_batch);
-    EXPECT_EQ(lengths.slots, plan.micro_batches.slots);
+    EXPECT_EQ(lengths.slots, rank == 0 ? 4 : 3);  // micro-batches in flight
     int64_t loads = 0, attentions = 0;
     for_each_operation(plan, [&](int32_t i, int64_t /*rows*/, int64_t times) {
       const Op& op = plan.ops[static_cast<size_t>(i)];

@@ -12,16 +12,13 @@ constexpr size_t max_complaints = 24;
 }  // namespace
 
 MemoryModel::MemoryModel(const Plan& plan)
-    : plan_(plan),
-      tasks_(tasks_of(plan)),
-      finished_(plan.ops.size()),
-      latest_slot_(plan.ops.size()) {
+    : plan_(plan), tasks_(tasks_of(plan)), finished_(plan.ops.size()) {
   for (const Buffer& buffer : plan.buffers)
     if (buffer.dtype != DType::u8) cell_bytes_ = std::min(cell_bytes_, size_of(buffer.dtype));
   for (size_t c = 0; c < cells_.size(); ++c)
     cells_[c].resize(static_cast<size_t>((plan.class_bytes[c] - scratch_bytes(c)) / cell_bytes_));
-  for (std::vector<Clock>& each : finished_)
-    each.resize(static_cast<size_t>(plan.micro_batches.slots));
+  for (size_t i = 0; i < finished_.size(); ++i)
+    finished_[i].resize(static_cast<size_t>(plan.ops[i].events));
   // Set up before the first step: parameters are drawn, moments are zero as allocated, and so is
   // the history of fp8 tensors, whose scales are set; so is a loss scale.
   std::vector<int> known;
@@ -82,18 +79,16 @@ void MemoryModel::execute(int32_t op_index, int64_t first_row, int32_t task_inde
   const size_t index = static_cast<size_t>(op_index);
   Clock& clock = now_[static_cast<size_t>(op.queue)];
   if (op.queue != QueueId::compute) join(clock, now_[static_cast<size_t>(QueueId::compute)]);
-  for (const Wait& wait : op.waits_for) {
-    const size_t other = static_cast<size_t>(wait.op);
-    join(clock, finished_.at(other).at(
-                    static_cast<size_t>(wait.same_slot ? task.slot : latest_slot_[other])));
+  for (const int32_t wait : op.waits_for) {
+    const size_t other = static_cast<size_t>(wait);
+    join(clock, finished_.at(other).at(event_of(plan_.ops[other], task.micro_batch)));
   }
   follow_collectives(op, op_index, task_index, clock);
   clock[static_cast<size_t>(op.queue)] += 1;
   unit_read_ = -1;
   for (const Touch& each : touches_of(plan_, op, task))
     if (each.operand.buffer >= 0) touch(op, op_index, task_index, each);
-  finished_[index][static_cast<size_t>(task.slot)] = clock;
-  latest_slot_[index] = task.slot;
+  if (op.events > 0) finished_[index].at(event_of(op, task.micro_batch)) = clock;
 }
 
 void MemoryModel::follow_collectives(const Op& op, int32_t op_index, int32_t task_index,
@@ -127,14 +122,16 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
   if (touch.operand.offset < 0 || touch.operand.offset + touch.elements > buffer.elements)
     return wrong("leaves the buffer: " + std::to_string(touch.operand.offset) + " + " +
                  std::to_string(touch.elements) + " of " + std::to_string(buffer.elements));
-  const int32_t slot = buffer.slots > 1 ? task.slot : 0;
-  if (slot >= buffer.slots) return wrong("slot beyond the last");
+  const int64_t slot = slot_of(buffer, task);
+  if (slot < 0 || slot >= buffer.slots) return wrong("slot beyond the last");
 
   const size_t queue = static_cast<size_t>(op.queue);
   const Clock& clock = now_[queue];
   const bool reads = touch.kind != TouchKind::assign && touch.kind != TouchKind::arrive;
   const bool writes = touch.kind != TouchKind::read && touch.kind != TouchKind::transmit;
   const int flat_unit = unit_at(touch.operand);
+  const bool is_of_micro_batch = buffer.lifetime == Lifetime::micro_batch ||
+                                 buffer.memory_class == MemoryClass::activations;  // a window
   const bool source = touch.kind == TouchKind::read || touch.kind == TouchKind::transmit;
   if (source) unit_read_ = std::max(unit_read_, flat_unit);
   const bool adds = op.kind == OpKind::accumulate ||
@@ -161,7 +158,7 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
         unknown = overwritten;
       else if (buffer.lifetime == Lifetime::program && cell.task != task_index)
         unknown = "holds what another task wrote";
-      else if (buffer.lifetime == Lifetime::micro_batch && cell.micro_batch != task.micro_batch)
+      else if (is_of_micro_batch && cell.micro_batch != task.micro_batch)
         unknown = "holds what another micro-batch wrote";
       if (touch.kind == TouchKind::transmit)
         transmitted_.push_back(unknown == nullptr);

@@ -31,7 +31,7 @@ class MemoryModel {
 
   struct Cell {           // cell_bytes_ bytes of memory
     int32_t buffer = -1;  // last written through; -1: nobody knows what it holds
-    int32_t slot = 0;
+    int64_t slot = 0;
     int32_t task = -1;  // of the last write; -1: before the step
     int32_t micro_batch = -1;
     int32_t unit = -1;  // in a window: whose parameters or gradients
@@ -56,8 +56,7 @@ class MemoryModel {
   int64_t cell_bytes_ = 4;  // the smallest type
   std::array<std::vector<Cell>, num_memory_classes> cells_;
   std::array<Clock, num_queues> now_{};       // of each queue's last operation
-  std::vector<std::vector<Clock>> finished_;  // [op][slot]
-  std::vector<int32_t> latest_slot_;          // [op]
+  std::vector<std::vector<Clock>> finished_;  // [op][event]
   struct LastOfAxis {
     size_t queue = 0;
     int32_t ticket = 0;  // on its queue, from 1; 0: none in this step

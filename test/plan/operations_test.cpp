@@ -119,12 +119,12 @@ void expect_sound_data_flow(const Plan& plan) {
 
 void expect_waits_for_signals_of_other_queues(const Plan& plan) {
   for (size_t i = 0; i < plan.ops.size(); ++i) {
-    for (const Wait& wait : plan.ops[i].waits_for) {
-      ASSERT_GE(wait.op, 0);
-      ASSERT_LT(wait.op, static_cast<int32_t>(plan.ops.size()));
-      EXPECT_NE(wait.op, static_cast<int32_t>(i));
-      EXPECT_TRUE(plan.ops[static_cast<size_t>(wait.op)].signals);
-      EXPECT_NE(plan.ops[static_cast<size_t>(wait.op)].queue, plan.ops[i].queue);
+    for (const int32_t wait : plan.ops[i].waits_for) {
+      ASSERT_GE(wait, 0);
+      ASSERT_LT(wait, static_cast<int32_t>(plan.ops.size()));
+      EXPECT_NE(wait, static_cast<int32_t>(i));
+      EXPECT_GT(plan.ops[static_cast<size_t>(wait)].events, 0);
+      EXPECT_NE(plan.ops[static_cast<size_t>(wait)].queue, plan.ops[i].queue);
     }
   }
 }

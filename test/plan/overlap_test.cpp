@@ -14,7 +14,7 @@ namespace {
 
 struct Issued {
   size_t task;
-  int32_t op, program, slot, micro_batch;
+  int32_t op, program, micro_batch;
 };
 
 std::vector<Issued> issued_in_a_step(const Plan& plan) {
@@ -23,7 +23,7 @@ std::vector<Issued> issued_in_a_step(const Plan& plan) {
   for (size_t t = 0; t < tasks.size(); ++t)
     for_each_op(plan.programs[static_cast<size_t>(tasks[t].program)],
                 [&](int32_t i, int64_t /*first_row*/) {
-                  all.push_back({t, i, tasks[t].program, tasks[t].slot, tasks[t].micro_batch});
+                  all.push_back({t, i, tasks[t].program, tasks[t].micro_batch});
                 });
   return all;
 }
@@ -48,11 +48,13 @@ bool computes(const Plan& plan, const Op& op) {
 // Computing between message `start` and the first that waits for it; -1: nobody waits.
 int hidden_behind(const Plan& plan, const std::vector<Issued>& issued, size_t start) {
   int hiding = 0;
+  const Op& message = plan.ops[static_cast<size_t>(issued[start].op)];
   for (size_t k = start + 1; k < issued.size(); ++k) {
     const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
     if (issued[k].op == issued[start].op && issued[k].task != issued[start].task) return -1;
-    for (const Wait& wait : op.waits_for)
-      if (wait.op == issued[start].op && (!wait.same_slot || issued[k].slot == issued[start].slot))
+    for (const int32_t wait : op.waits_for)
+      if (wait == issued[start].op &&
+          event_of(message, issued[k].micro_batch) == event_of(message, issued[start].micro_batch))
         return hiding;
     if (computes(plan, op)) ++hiding;
   }

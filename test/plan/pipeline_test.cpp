@@ -33,13 +33,11 @@ StageSchedule schedule_of(const Case& c, int64_t stage) {
 
 // Micro-batches below, at and above the number of stages, multiples of it and not.
 const std::vector<int64_t> few = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16};
-// More than slots_needed() looks at, too.
-const std::vector<int64_t> many = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 35, 53, 72, 77};
 
-std::vector<Case> cases(int64_t max_stages, const std::vector<int64_t>& micro_batches = few) {
+std::vector<Case> cases(int64_t max_stages) {
   std::vector<Case> all;
   for (int64_t p = 1; p <= max_stages; ++p)
-    for (const int64_t m : micro_batches) {
+    for (const int64_t m : few) {
       for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"})
         all.push_back({schedule, p, 1, m});
       for (int64_t v = 2; p > 1 && v <= 4; ++v) all.push_back({"interleaved", p, v, m});
@@ -105,43 +103,6 @@ TEST(Pipeline, OrdersOfTwoStages) {
   EXPECT_EQ(order({"interleaved", 2, 2, 3}, 1), "F0 F1 f0 b0 f1 b1 F2 B0 B1 f2 b2 B2");
 }
 
-// Micro-batch k uses slot k mod slots: from one pass before its first pass, where its input may
-// arrive, no other uses it until its last pass has run. 1F1B keeps at most p - stage micro-batches
-// (and the input that arrives early), GPipe all.
-TEST(Pipeline, SlotsAreNotUsedTwiceAtATime) {
-  for (const Case& c : cases(9, many)) {
-    for (int64_t stage = 0; stage < c.p; ++stage) {
-      SCOPED_TRACE(name_of(c) + ", stage " + std::to_string(stage));
-      const int64_t ahead = c.p > 1 ? 1 : 0;
-      const std::vector<StagePass> passes = stage_passes(schedule_of(c, stage));
-      const int64_t slots = slots_needed(schedule_of(c, stage), ahead);
-      std::map<std::pair<int32_t, int64_t>, int32_t> holder;  // (chunk, slot) -> micro-batch
-      std::map<std::pair<int32_t, int32_t>, int> left;  // passes of (chunk, micro-batch) to come
-      for (const StagePass& pass : passes) ++left[{pass.chunk, pass.micro_batch}];
-      const auto use = [&](const StagePass& pass) {
-        int32_t& in_slot =
-            holder.insert({{pass.chunk, pass.micro_batch % slots}, pass.micro_batch}).first->second;
-        if (in_slot != pass.micro_batch) {
-          const int still = left[{pass.chunk, in_slot}];
-          ASSERT_EQ(still, 0) << "micro-batch " << in_slot << " is still needed";
-        }
-        in_slot = pass.micro_batch;
-      };
-      for (size_t i = 0; i < passes.size(); ++i) {
-        use(passes[i]);
-        if (ahead == 1 && i + 1 < passes.size()) use(passes[i + 1]);
-        --left[{passes[i].chunk, passes[i].micro_batch}];
-      }
-      const std::string schedule = c.schedule;
-      const int64_t most = schedule == "gpipe"         ? (c.p > 1 ? c.m : 1)
-                           : schedule == "1f1b"        ? std::min(c.m, c.p - stage + ahead)
-                           : schedule == "zero_bubble" ? std::min(c.m, c.p + 2 * ahead)
-                                                       : c.m;
-      EXPECT_LE(slots, most);
-    }
-  }
-}
-
 Config config_of(const Case& c) {
   SmallModel m;
   m.layers = c.p * c.v;
@@ -163,13 +124,13 @@ Config config_of(const Case& c) {
 // they are the same on all ranks.
 class Stages {
  public:
-  explicit Stages(const Case& c) {
+  explicit Stages(const Case& c, decltype(for_each_task)& tasks = for_each_task) {
     const Config config = config_of(c);
     for (int64_t rank = 0; rank < c.p * c.c; ++rank)
-      stages_.push_back(Stage(make_plan(config, c.p * c.c, rank)));
+      stages_.push_back(Stage(make_plan(config, c.p * c.c, rank), tasks));
   }
 
-  // "" where all stages come to the end of the step.
+  // "" where all stages come to the end of the tasks.
   std::string run() {
     bool moved = true;
     while (moved) {
@@ -189,17 +150,17 @@ class Stages {
 
  private:
   struct Message {
-    int32_t op, slot, micro_batch, peer, tag;
+    int32_t op, micro_batch, peer, tag;
+    size_t event;
     int64_t rows;
   };
 
   struct Stage {
-    explicit Stage(Plan p)
+    Stage(Plan p, decltype(for_each_task)& list)
         : plan(std::move(p)),
-          tasks(tasks_of(plan)),
+          tasks(tasks_of(plan, list)),
           at(plan.programs[static_cast<size_t>(tasks[0].program)].first),
-          done(plan.ops.size()),
-          latest_slot(plan.ops.size()) {}
+          done(plan.ops.size()) {}
 
     bool finished() const { return task == tasks.size(); }
     std::string where() const {
@@ -222,18 +183,18 @@ class Stages {
           continue;
         }
         const Op& op = plan.ops[static_cast<size_t>(at)];
-        for (const Wait& wait : op.waits_for) {
-          const size_t other = static_cast<size_t>(wait.op);
-          const auto state = done[other].find(wait.same_slot ? t.slot : latest_slot[other]);
+        for (const int32_t wait : op.waits_for) {
+          const size_t other = static_cast<size_t>(wait);
+          const auto state = done[other].find(event_of(plan.ops[other], t.micro_batch));
           if (state != done[other].end() && !state->second) return moved;
         }
         if (op.kind == OpKind::send || op.kind == OpKind::receive) {
           const MessageSize& size = op.as<MessageSize>();
+          const size_t event = op.events > 0 ? event_of(op, t.micro_batch) : 0;
           queues[static_cast<size_t>(op.queue)].push_back(
-              {at, t.slot, t.micro_batch, size.peer, size.tag,
+              {at, t.micro_batch, size.peer, size.tag, event,
                rows_of(op, t.sequences.count * plan.T_local())});
-          done[static_cast<size_t>(at)][t.slot] = false;
-          latest_slot[static_cast<size_t>(at)] = t.slot;
+          done[static_cast<size_t>(at)][event] = false;
         }
         ++at;
         moved = true;
@@ -244,13 +205,13 @@ class Stages {
     void complete(QueueId queue) {
       const Message message = queues[static_cast<size_t>(queue)].front();
       queues[static_cast<size_t>(queue)].pop_front();
-      // Its event stands for the latest instance in the slot.
+      // Its event stands for the latest instance that has it.
       const auto same = [&](const Message& later) {
-        return later.op == message.op && later.slot == message.slot;
+        return later.op == message.op && later.event == message.event;
       };
       const std::deque<Message>& rest = queues[static_cast<size_t>(queue)];
       if (std::none_of(rest.begin(), rest.end(), same))
-        done[static_cast<size_t>(message.op)][message.slot] = true;
+        done[static_cast<size_t>(message.op)][message.event] = true;
     }
 
     Plan plan;
@@ -258,8 +219,7 @@ class Stages {
     size_t task = 0;
     int32_t at;
     std::deque<Message> queues[num_queues];
-    std::vector<std::map<int32_t, bool>> done;  // [op][slot]: whether the message has arrived
-    std::vector<int32_t> latest_slot;
+    std::vector<std::map<size_t, bool>> done;  // [op][event]: whether the message has arrived
   };
 
   bool deliver(size_t sender) {
@@ -293,7 +253,10 @@ class Stages {
 };
 
 TEST(Pipeline, NoStageWaitsForEver) {
-  for (const Case& c : cases(5)) EXPECT_EQ(Stages(c).run(), "") << name_of(c);
+  for (const Case& c : cases(5)) {
+    EXPECT_EQ(Stages(c).run(), "") << name_of(c);
+    EXPECT_EQ(Stages(c, for_each_evaluation_task).run(), "") << name_of(c);
+  }
   for (const Case& c :
        {Case{"1f1b", 1, 1, 2, 2}, Case{"1f1b", 1, 1, 1, 5}, Case{"gpipe", 2, 1, 3, 3},
         Case{"1f1b", 3, 1, 4, 4}, Case{"interleaved", 2, 2, 3, 2}, Case{"zero_bubble", 3, 1, 5, 2}})

@@ -40,13 +40,6 @@ bool same(const Operands& a, const Operands& b) {
                     });
 }
 
-bool same(const std::vector<Wait>& a, const std::vector<Wait>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (a[i].op != b[i].op || a[i].same_slot != b[i].same_slot) return false;
-  return true;
-}
-
 int64_t logits_of(const Plan& plan) {
   for (const Buffer& buffer : plan.buffers)
     if (buffer.name.find("logits") != std::string::npos) return buffer.elements;
@@ -85,7 +78,8 @@ TEST(Plan, IsAFunctionOfItsInput) {
     ASSERT_EQ(a.ops.size(), b.ops.size());
     for (size_t i = 0; i < a.ops.size(); ++i) {
       ASSERT_EQ(a.ops[i].kind, b.ops[i].kind);
-      ASSERT_TRUE(same(a.ops[i].waits_for, b.ops[i].waits_for));
+      ASSERT_EQ(a.ops[i].waits_for, b.ops[i].waits_for);
+      ASSERT_EQ(a.ops[i].events, b.ops[i].events);
       ASSERT_TRUE(same(a.ops[i].operands, b.ops[i].operands));
     }
     ASSERT_EQ(a.buffers.size(), b.buffers.size());

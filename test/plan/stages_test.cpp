@@ -82,7 +82,7 @@ TEST(Stages, UnlikeOnesStandForAll) {
   };
   for (const Case& c :
        {Case{"1f1b", "none", 1, "", 3}, Case{"gpipe", "full", 1, "", 3},
-        Case{"zero_bubble", "none", 1, "", 3}, Case{"interleaved", "selective", 2, "", 3},
+        Case{"zero_bubble", "none", 1, "", 6}, Case{"interleaved", "selective", 2, "", 3},
         Case{"1f1b", "none", 1, "2,2,3,1,2,2", 5}}) {
     SmallModel m;
     m.layers = 12;

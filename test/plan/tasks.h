@@ -7,9 +7,9 @@
 
 namespace gptbench {
 
-inline std::vector<Task> tasks_of(const Plan& plan) {
+inline std::vector<Task> tasks_of(const Plan& plan, decltype(for_each_task)& list = for_each_task) {
   std::vector<Task> tasks;
-  for_each_task(plan, [&](const Task& task) { tasks.push_back(task); });
+  list(plan, [&](const Task& task) { tasks.push_back(task); });
   return tasks;
 }
 

@@ -11,8 +11,6 @@ namespace {
 // A rank that issues operations once each, in their order.
 class ByHand {
  public:
-  ByHand() { work_.plan.micro_batches.slots = 1; }
-
   int32_t add(OpKind kind, QueueId queue, Axis axis, double seconds,
               const std::vector<int32_t>& waits_for = {}, MessageSize size = {}) {
     Op op;
@@ -20,13 +18,14 @@ class ByHand {
     op.queue = queue;
     op.axis = axis;
     if (is_message(kind)) op.size = size;
-    for (const int32_t earlier : waits_for) op.waits_for.push_back({earlier, false});
+    op.waits_for = waits_for;
+    op.events = 1;
     const auto index = static_cast<int32_t>(work_.plan.ops.size());
     work_.plan.ops.push_back(op);
     Work work;
     work.region = Region::linear;
     work_.works.push_back(work);
-    work_.issues.push_back({index, 0, index});
+    work_.issues.push_back({index, index});
     seconds_.push_back(seconds);
     return index;
   }

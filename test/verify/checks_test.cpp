@@ -146,8 +146,7 @@ TEST(Checks, ReplicasIdentical) {
     expect_differing(0.0);
     const Representation& working = plan.representation(Role::working);
     ASSERT_EQ(working.dtype, DType::f32);
-    uint32_t* const weights =
-        static_cast<uint32_t*>(engine.arena().address({working.buffer, 0}, 0));
+    uint32_t* const weights = static_cast<uint32_t*>(engine.arena().address({working.buffer, 0}));
     const auto flip = [&](int element, uint32_t bits) {
       if (is_last(world)) weights[element] ^= bits;
     };
