@@ -25,9 +25,11 @@ class Waits {
     for (const Representation& copy : plan.representations)
       if (copy.extent != Extent::own_part) extents_[index(copy.buffer)] = copy.extent;
     size_t places = 0;
-    for (const std::optional<Extent>& extent : extents_) {
-      first_place_.push_back(places);
-      places += extent ? plan.space.units.size() : 1;
+    for (size_t b = 0; b < extents_.size(); ++b) {
+      const int shares = plan.buffers[b].shares;  // the same memory is the same place
+      const bool follows = shares >= 0 && index(shares) < b;
+      first_place_.push_back(follows ? first_place_[index(shares)] : places);
+      if (!follows) places += extents_[b] ? plan.space.units.size() : 1;
     }
     list_touches(places);
   }
