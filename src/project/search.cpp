@@ -30,6 +30,19 @@ std::vector<int64_t> divisors_of(int64_t n) {
   return divisors;
 }
 
+// The sizes that cut `share` sequences into different numbers of micro-batches, each the smallest
+// that makes so many: 23 sequences are cut by 1, 2, 3, 4, 5, 6, 8, 12 and 23.
+std::vector<int64_t> micro_batches_of(int64_t share) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = 1; size <= share;) {
+    const int64_t number = ceil_div(share, size);
+    sizes.push_back(ceil_div(share, number));
+    if (number == 1) break;
+    size = ceil_div(share, number - 1);
+  }
+  return sizes;
+}
+
 void set_layout(Config& config, const Layout& layout) {
   ParallelConfig& parallel = config.parallel;
   parallel.tensor_parallel = layout.tensor_parallel;
@@ -211,32 +224,31 @@ class Search {
     return values(key, fixed, divisors_of(ranks_));
   }
 
+  // Schedules with their virtual stages. Of what stands on the command line and does not go
+  // together one is left, so that it is counted as refused.
   std::vector<std::pair<PipelineSchedule, int64_t>> schedules(int64_t stages) const {
     const ParallelConfig& parallel = config_.parallel;
-    const bool fixed_schedule = is_fixed("parallel.pipeline_schedule"),
-               fixed_stages = is_fixed("parallel.virtual_stages");
-    if (stages == 1)
-      return {{fixed_schedule ? parallel.pipeline_schedule : PipelineSchedule::_1f1b,
-               fixed_stages ? parallel.virtual_stages : 1}};
+    const bool is_kind_fixed = is_fixed("parallel.pipeline_schedule"),
+               are_stages_fixed = is_fixed("parallel.virtual_stages");
+    using Kinds = std::vector<PipelineSchedule>;
     std::vector<std::pair<PipelineSchedule, int64_t>> all;
-    for (const PipelineSchedule schedule :
-         {PipelineSchedule::gpipe, PipelineSchedule::_1f1b, PipelineSchedule::zero_bubble})
-      all.emplace_back(schedule, 1);
-    for (int64_t v = 2; v * stages <= config_.model.num_layers; v *= 2)
-      all.emplace_back(PipelineSchedule::interleaved, v);
-    if (fixed_stages) {
-      all.clear();
-      for (const PipelineSchedule schedule :
-           {PipelineSchedule::gpipe, PipelineSchedule::_1f1b, PipelineSchedule::zero_bubble,
-            PipelineSchedule::interleaved})
-        if ((schedule == PipelineSchedule::interleaved) == (parallel.virtual_stages > 1))
-          all.emplace_back(schedule, parallel.virtual_stages);
+    for (const PipelineSchedule kind : values<PipelineSchedule>(
+             "parallel.pipeline_schedule", parallel.pipeline_schedule,
+             stages == 1 ? Kinds{PipelineSchedule::_1f1b}
+                         : Kinds{PipelineSchedule::gpipe, PipelineSchedule::_1f1b,
+                                 PipelineSchedule::zero_bubble, PipelineSchedule::interleaved})) {
+      const bool has_several = kind == PipelineSchedule::interleaved && stages > 1;
+      if (are_stages_fixed) {
+        const bool go_together = has_several == (parallel.virtual_stages > 1);
+        if (go_together || is_kind_fixed || stages == 1)
+          all.emplace_back(kind, parallel.virtual_stages);
+        continue;
+      }
+      const int64_t least = has_several ? 2 : 1;
+      int64_t most = has_several ? config_.model.num_layers / stages : 1;
+      if (is_kind_fixed) most = std::max(most, least);
+      for (int64_t v = least; v <= most; ++v) all.emplace_back(kind, v);
     }
-    if (fixed_schedule)
-      all.erase(std::remove_if(
-                    all.begin(), all.end(),
-                    [&](const auto& each) { return each.first != parallel.pipeline_schedule; }),
-                all.end());
     return all;
   }
 
@@ -253,9 +265,10 @@ class Search {
     const std::vector<Recompute> recomputed = values<Recompute>(
         "memory.activation_checkpointing", config_.memory.activation_checkpointing,
         {Recompute::none, Recompute::selective, Recompute::full});
-    const std::vector<int64_t> sizes = values<int64_t>(
-        "batch.micro_batch_size", config_.batch.micro_batch_size,
-        divisors_of(ceil_div(config_.batch.global_batch_size, copies / layout.context_parallel)));
+    const std::vector<int64_t> sizes =
+        values<int64_t>("batch.micro_batch_size", config_.batch.micro_batch_size,
+                        micro_batches_of(ceil_div(config_.batch.global_batch_size,
+                                                  copies / layout.context_parallel)));
     std::vector<Layout> layouts = {layout};
     const auto cross = [&](const auto& choices, const auto& set) {
       std::vector<Layout> crossed;
@@ -307,7 +320,6 @@ class Search {
           describe({layout, stages.front().grid.data, {}}) +
           printed(": %.2f GiB and a reserve of %.2f, of %.2f", need.memory_bytes / gib,
                   need.reserve_bytes / gib, need.limit_bytes / gib);
-      outcome.part = Part::recomputation;  // larger micro-batches need no less
       return outcome;
     }
     outcome.least_s = least_step_s(stages, machine_, software_);

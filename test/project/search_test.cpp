@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/units.h"
@@ -28,6 +29,13 @@ Deck deck_of(std::vector<std::string> overrides) {
                     "256 vocab_size = 1000 /\n&batch global_batch_size = 12 /\n"
                     "&precision compute = 'bf16' /\n",
                     overrides);
+}
+
+// Sizes that cut `share` sequences into different numbers of micro-batches.
+std::set<int64_t> micro_batches(int64_t share) {
+  std::set<int64_t> all;
+  for (int64_t number = 1; number <= share; ++number) all.insert(ceil_div(share, number));
+  return all;
 }
 
 std::vector<int64_t> divisors(int64_t n) {
@@ -65,7 +73,7 @@ struct BruteForce {
     if (p.pipeline_parallel > 1) {
       schedules.insert(schedules.end(),
                        {{PipelineSchedule::gpipe, 1}, {PipelineSchedule::zero_bubble, 1}});
-      for (int64_t v = 2; v * p.pipeline_parallel <= deck.config.model.num_layers; v *= 2)
+      for (int64_t v = 2; v * p.pipeline_parallel <= deck.config.model.num_layers; ++v)
         schedules.emplace_back(PipelineSchedule::interleaved, v);
     }
     for (const auto& [schedule, stages] : schedules)
@@ -73,7 +81,7 @@ struct BruteForce {
         for (const bool sequence : {false, true})
           for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
             for (const int64_t size :
-                 divisors(ceil_div(deck.config.batch.global_batch_size, data))) {
+                 micro_batches(ceil_div(deck.config.batch.global_batch_size, data))) {
               if (sequence && p.tensor_parallel == 1) continue;
               p.pipeline_schedule = schedule;
               p.virtual_stages = stages;
