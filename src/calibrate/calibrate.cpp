@@ -168,6 +168,7 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
   setup.deck = read_deck_once(world, named, has_deck ? "" : default_deck(world.size()));
   if (has_deck) setup.deck.config.run.name += "-calibration";
   agreed(world, [&] {
+    validate(setup.deck);  // its own layout is measured
     setup.config = resolve(setup.deck, world.size());
     if (setup.config.precision.compute == Precision::fp64)
       setup.deck.fail({"precision.compute"},

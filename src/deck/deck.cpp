@@ -199,7 +199,7 @@ Deck parse_deck(const std::string& path, const std::string& text,
 
 Deck read_deck(const std::string& path, const std::vector<std::string>& overrides) {
   Deck deck = parse_deck(path, read_deck_text(path), overrides);
-  validate(deck);
+  validate(deck, layout_from(deck.config));
   return deck;
 }
 

@@ -65,7 +65,8 @@ std::string read_deck_text(const std::string& path, const std::string& kind = "d
 Deck parse_deck(const std::string& path, const std::string& text,
                 const std::vector<std::string>& overrides, int first_argument = 2);
 
-// read_deck_text, parse_deck and validate (deck/validate.h).
+// read_deck_text, parse_deck and validate (deck/validate.h), the layout being from where run.layout
+// says.
 Deck read_deck(const std::string& path, const std::vector<std::string>& overrides);
 
 // The deck with every key, in namelist syntax of at most 80 columns between rules, each key that

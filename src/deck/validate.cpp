@@ -97,7 +97,7 @@ void check_type(const Deck& deck, const std::string& key, Precision value,
 }
 
 // Shards are gathered as they are stored or as GEMMs read them.
-void check_gather(const Deck& deck) {
+void check_gather(const Deck& deck, LayoutFrom layout) {
   const PrecisionConfig& precision = deck.config.precision;
   const Precision compute = type_of_activations(deck.config);
   const Precision stored =
@@ -108,7 +108,7 @@ void check_gather(const Deck& deck) {
               "{precision.gather} is the type neither of stored parameters ('" + name_of(stored) +
                   "') nor of activations ('" + name_of(compute) + "'); use 'auto' or '" +
                   name_of(stored) + "'");
-  if (deck.config.parallel.zero_stage != 3)
+  if (layout == LayoutFrom::deck && deck.config.parallel.zero_stage != 3)
     deck.fail({"precision.gather", "parallel.zero_stage"},
               "{precision.gather} with precision.parameters = '" + name_of(stored) +
                   "' requires parallel.zero_stage = 3 (found {=parallel.zero_stage}); use "
@@ -117,7 +117,7 @@ void check_gather(const Deck& deck) {
                   "', whose fp32 master weights stages 1 and 2 divide, or gather = 'auto'");
 }
 
-void check_precision(const Deck& deck) {
+void check_precision(const Deck& deck, LayoutFrom layout) {
   const PrecisionConfig& precision = deck.config.precision;
   const DeviceKind device = deck.config.run.device;
   const bool is_fp64 = precision.compute == Precision::fp64;
@@ -129,7 +129,7 @@ void check_precision(const Deck& deck) {
     deck.fail({"precision.compute", "run.device"},
               "{run.device} computes in 'fp32', 'fp64' or 'fp8', not in {=precision.compute}");
   check_type(deck, "parameters", precision.parameters, {Precision::auto_});
-  check_gather(deck);
+  check_gather(deck, layout);
   // fp32 as a default that follows fp64.
   check_type(deck, "reduce", precision.reduce, {Precision::fp32});
   check_type(deck, "optimizer_state", precision.optimizer_state, {Precision::fp32});
@@ -299,18 +299,22 @@ std::string ranks_text(int64_t ranks) {
 
 }  // namespace
 
-void validate(const Deck& deck) {
+LayoutFrom layout_from(const Config& config) {
+  return config.run.layout == LayoutKind::auto_ ? LayoutFrom::search : LayoutFrom::deck;
+}
+
+void validate(const Deck& deck, LayoutFrom layout) {
   check_run(deck);
   check_model(deck);
   check_products(deck);
-  check_batch(deck);
-  check_precision(deck);
+  if (layout == LayoutFrom::deck) check_batch(deck);
+  check_precision(deck, layout);
   check_loss_scale(deck);
   check_data(deck);
   check_convergence(deck);
   check_memory(deck);
   check_checkpoint(deck);
-  check_decomposition(deck);
+  if (layout == LayoutFrom::deck) check_decomposition(deck);
 }
 
 void check_ranks(const Deck& deck, int64_t ranks) {

@@ -9,9 +9,17 @@
 
 namespace gptbench {
 
+// Where the layout of a run comes from: sizes of axes, schedule, ZeRO stage, micro-batch, ...
+// search: --search or run.layout = 'auto' decide it (project/search.h), of which some keys may be
+// given.
+enum class LayoutFrom { deck, search };
+// By run.layout.
+LayoutFrom layout_from(const Config& config);
+
 // Keys that do not go together, and products that leave 64-bit integers. Throws Error(Exit::usage)
-// with the place of the key that the user set last.
-void validate(const Deck& deck);
+// with the place of the key that the user set last. What only a whole layout can break is not
+// checked where a search decides it: the search validates each layout.
+void validate(const Deck& deck, LayoutFrom layout = LayoutFrom::deck);
 
 // The decomposition against the number of ranks. Throws Error(Exit::usage) that names rank counts
 // or values that work.

@@ -103,7 +103,7 @@ Deck read_deck_once(MpiWorld& world, const CommandLine& line, std::string text) 
   Deck deck;
   agreed(world, [&] {
     deck = parse_deck(line.deck, text, line.overrides, line.first_override);
-    validate(deck);
+    validate(deck, layout_from(deck.config));
   });
   return deck;
 }

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "deck/validate.h"
 #include "io/file_bytes.h"
 
 namespace gptbench {
@@ -160,7 +161,8 @@ std::string run_search(const CommandLine& line) {
   const Machine machine = read_machine(line.machine);
   const Software software =
       line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
-  const Deck deck = read_deck(line.deck, line.overrides);
+  const Deck deck = parse_deck(line.deck, read_deck_text(line.deck), line.overrides);
+  validate(deck, LayoutFrom::search);
   const LayoutSearch search = search_layouts(deck, line.ranks, machine, software, line.top);
   const SearchReport report = {deck, line.ranks, machine, software, search};
   std::string text = line.json ? search_json(report) + "\n" : search_text(report);

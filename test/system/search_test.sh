@@ -109,6 +109,20 @@ grep -q "^  find_largest = 'none'" "$decks/largest/tiny-layout1.in" || fail "$(c
 refused 2 '--search requires --machine M and --ranks N' 0 --search "$deck" --machine h100
 refused 2 '--top requires --search' 0 --plan "$deck" --top 3
 refused 2 '--write-result requires --project' 0 --search "${searched[@]}" --write-result x
-refused 2 'tensor_parallel = 3 does not divide' 0 --search "${searched[@]}" parallel.tensor_parallel=3
+refused 2 '4 ranks cannot hold replicas of tensor x pipeline x context = 3 x 1 x 1' 0 --search "${searched[@]}" parallel.tensor_parallel=3
+
+# A key may stand alone that goes with others which the search decides; what no layout changes is refused.
+{ cat "$deck"; echo '&parallel pipeline_parallel = 2 /'; } >"$decks/staged.in"
+staged=("$decks/staged.in" --ranks 4 model.num_layers=4 batch.global_batch_size=8)
+for key in parallel.pipeline_schedule=interleaved parallel.virtual_stages=2 parallel.sequence_parallel=true \
+  memory.partition_checkpoints=true batch.micro_batch_size=8; do
+  name=${key#*.}
+  refused 2 "${name%=*}" 0 --plan "${staged[@]}" $key
+  run 0 --search "${staged[@]}" --machine a100-80 $key
+  tail -1 out | grep -Eq 'fit=[1-9]' || fail "$key: $(tail -1 out)"
+  run 0 --project "${staged[@]}" --machine a100-80 --software gptbench run.layout=auto $key
+  [ "$status" -eq 0 ] || fail "$key: status $status"
+done
+refused 2 'num_attention_heads' 0 --search "${searched[@]}" model.num_attention_heads=3
 
 [ "$failures" -eq 0 ] || exit 1
