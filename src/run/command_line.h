@@ -25,6 +25,8 @@ enum class Mode {
   help
 };
 
+constexpr int64_t max_layouts = 10000;  // of --search --top
+
 struct CommandLine {
   Mode mode = Mode::run;
   std::string deck;                         // --calibrate: "" for none

@@ -1,5 +1,7 @@
 #include "sweep/search.h"
 
+#include <filesystem>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -41,6 +43,26 @@ std::string row_text(size_t number, const FoundLayout& found) {
 
 std::string layout_name(const SearchReport& report, size_t place) {
   return report.deck.config.run.name + "-layout" + std::to_string(place + 1);
+}
+
+// Each deck of a search begins with "! Layout 3 of 10" and this.
+constexpr const char* chosen_by = " that gptbench --search chose for";
+
+// Removes the decks that a search which kept more layouts has left beside those of `report`.
+// Returns how many.
+size_t remove_further_decks(const SearchReport& report, const std::string& directory) {
+  constexpr int64_t beginning = 80;
+  size_t removed = 0;
+  for (size_t place = report.search.best.size(); place < max_layouts; ++place) {
+    const std::string path = directory + "/" + layout_name(report, place) + ".in";
+    const std::string text = read_beginning(path, beginning);
+    if (text.rfind("! Layout " + std::to_string(place + 1) + " of ", 0) != 0 ||
+        text.find(chosen_by) == std::string::npos)
+      continue;
+    std::error_code error;
+    if (std::filesystem::remove(path, error)) ++removed;
+  }
+  return removed;
 }
 
 // Lines of a comment. A path may hold what would end one.
@@ -144,10 +166,9 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
     settings.push_back("output.directory=" +
                        format_value(*find_key("output", "directory"), directory + "/" + name));
   return comment("Layout " + std::to_string(place + 1) + " of " +
-                 std::to_string(search.best.size()) + " that gptbench --search chose for " +
-                 report.deck.path + " on " + std::to_string(report.ranks) +
-                 " ranks: the shortest projected steps among " + format_count(search.fitting) +
-                 " layouts that are legal and fit.") +
+                 std::to_string(search.best.size()) + chosen_by + " " + report.deck.path + " on " +
+                 std::to_string(report.ranks) + " ranks: the shortest projected steps among " +
+                 format_count(search.fitting) + " layouts that are legal and fit.") +
          comment(printed("Projected, not measured, for machine %s and software %s: %.4g s per "
                          "step (80 %% band %.4g to %.4g), MFU %.1f %%, %.1f GiB.",
                          report.machine.name.c_str(), report.software.name.c_str(),
@@ -171,8 +192,10 @@ std::string run_search(const CommandLine& line) {
   for (size_t place = 0; place < search.best.size(); ++place)
     write_file(line.decks_directory + "/" + layout_name(report, place) + ".in",
                layout_deck_text(report, place));
+  const size_t removed = remove_further_decks(report, line.decks_directory);
   const std::string written =
-      std::to_string(search.best.size()) + " decks in " + line.decks_directory + "\n";
+      std::to_string(search.best.size()) + " decks in " + line.decks_directory +
+      (removed > 0 ? "; removed " + std::to_string(removed) + " of an earlier search" : "") + "\n";
   return line.json ? text : written + text;
 }
 

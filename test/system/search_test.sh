@@ -39,6 +39,12 @@ run 0 --project "$decks/best/tiny-layout1.in" --machine a100-80 --software gptbe
 tail -1 out | grep -Fq "sec_per_it=$best " || fail "not the $best s of the search"
 cp -r "$work/projected" .
 
+# Decks of an earlier search that kept more layouts do not stay beside the new ones; others do.
+cp "$deck" "$decks/best/tiny-layout4.in"
+run 0 --search "${searched[@]}" --top 1 --write-decks "$decks/best"
+grep -q '^1 decks in .*/best; removed 2 of an earlier search$' out || fail "$(head -1 out)"
+[ "$(cd "$decks/best" && ls)" = $'tiny-layout1.in\ntiny-layout4.in' ] || fail "$(ls "$decks/best")"
+
 # layout = 'auto' with the same profile chooses the same, and needs one.
 refused 2 "machine 'local': there is no input/machines/local.in; gptbench --calibrate measures" 0 --project "$deck" --machine local --ranks 2
 run 0 --project "${searched[@]}" --software gptbench run.layout=auto
