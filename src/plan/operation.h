@@ -172,8 +172,8 @@ struct Op {
   OpSize size;
 
   // Made by resolve_waits (plan/waits.h) from the operands. waits_for: operations, of each the
-  // latest instance with the event of this task (event_of). events: by which others wait for this
-  // operation; 0 where nobody does.
+  // latest instance with the event of this task (event_of); one that was never issued has
+  // completed. events: by which others wait for this operation; 0 where nobody does.
   std::vector<int32_t> waits_for;
   int32_t events = 0;
 
