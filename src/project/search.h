@@ -4,8 +4,8 @@
 // global batch is that of the deck, so that all layouts do the same work: where the deck leaves it
 // open, that of its own layout. data_parallel is what a layout leaves of the ranks. Values tried:
 //   sizes of axes     divisors of the ranks
-//   virtual stages    2, 3, 4, ... with pipeline_schedule = 'interleaved', as many as there are layers
-//   micro-batches     the smallest that cut a replica's share of the global batch into 1, 2, 3, ...
+//   virtual stages    2, 3, 4, ... up to the layers, with pipeline_schedule = 'interleaved'
+//   micro-batches     the smallest that cut a replica's share of the batch into 1, 2, 3, ...
 //   orders of ranks   those that lay messages between nodes in another way; the fastest is kept
 // A choice that changes nothing (ZeRO on one rank, a schedule of one stage) is not tried. Whether a
 // layout is legal, the checks of decks decide (deck/validate.h); whether it fits, the plan.
