@@ -253,17 +253,21 @@ int run(const std::string& folder) {
   print_fit("MPT", rows, mpt, mpt_figures);
   std::printf("Signed error of the projection, of the three nearest rows, row (left out)\n");
   std::vector<double> errors;
+  const double spread = mpt.softwares.at("fsdp").spread;
   const auto check = [&](const char* name, const std::vector<Split>& splits) {
-    validate(name, splits, mpt, mpt_figures, true, errors);
+    std::vector<double> of_split;
+    validate(name, splits, mpt, mpt_figures, true, of_split);
+    print_band(of_split, spread);
+    errors.insert(errors.end(), of_split.begin(), of_split.end());
   };
   check("model size left out", leave_out(rows, [](const PublishedRow& r) { return r.model; }));
   check("fit at 8 GPUs", {{those(rows, [](const PublishedRow& r) { return r.ranks == 8.0; }),
                            those(rows, [](const PublishedRow& r) { return r.ranks > 8.0; })}});
   check("sequence left out",
         leave_out(rows, [](const PublishedRow& r) { return std::to_string(r.seq_length); }));
-  print_band(errors, mpt.softwares.at("fsdp").spread);
   check("GPU type left out", leave_out(rows, [](const PublishedRow& r) { return r.gpu; }));
-
+  std::printf("All splits of MPT: ");
+  print_band(errors, spread);
   run_zero(folder);
   run_fugaku(folder);
   return 0;
