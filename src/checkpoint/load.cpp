@@ -202,8 +202,9 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
   if (offer.without_manifest.size() == 1)
     start.own.all.insert(offer.without_manifest.front().stem);
   else if (!offer.without_manifest.empty())
-    last_reason = offer.without_manifest.back().array_file() +
-                  " has no manifest, nor have others; copy .h5 and .manifest";
+    last_reason =
+        offer.without_manifest.back().array_file() +
+        " has no manifest, nor have others; copy each .manifest, too, or move the .h5 away";
   int64_t damaged = last_reason.empty() ? 0 : 1;
   world.broadcast(damaged);
   agreed(world, [&] {

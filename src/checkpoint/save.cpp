@@ -128,8 +128,7 @@ void remove_checkpoint(const CheckpointFiles& files) {
 }
 
 // Removes all of the run's own checkpoints but the newest `keep`, and what interruptions left of
-// them.
-// What has a lock is no leftover: another run writes it, although it should not do so here.
+// them. A file that is locked stays: another run writes it, although it should not do so here.
 void prune(const std::string& directory, int64_t keep, const OwnCheckpoints& own) {
   const Inventory found = take_inventory(directory);
   for (const Inventory::Complete& each : found.complete) {

@@ -215,16 +215,22 @@ NewFile::~NewFile() {
   if (owns_ && !temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void NewFile::write_at(int64_t offset, const void* data, size_t bytes) {
+bool write_all(int file, const void* data, size_t bytes, int64_t offset) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t wrote = uninterrupted([&] { return ::pwrite(fd_, from, bytes, offset); });
+    const ssize_t wrote = uninterrupted([&] { return ::pwrite(file, from, bytes, offset); });
     // A file system that takes nothing, again and again, would keep this loop for ever.
-    if (wrote <= 0) fail(path_, "cannot write", wrote < 0 ? errno : EIO);
+    if (wrote == 0) errno = EIO;
+    if (wrote <= 0) return false;
     from += wrote;
     offset += wrote;
     bytes -= static_cast<size_t>(wrote);
   }
+  return true;
+}
+
+void NewFile::write_at(int64_t offset, const void* data, size_t bytes) {
+  if (!write_all(fd_, data, bytes, offset)) fail(path_, "cannot write", errno);
 }
 
 void NewFile::read_at(int64_t offset, void* data, size_t bytes) const {

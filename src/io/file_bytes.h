@@ -19,6 +19,8 @@ Bytes read_bytes(const std::string& path, int64_t limit_bytes);
 // The first bytes of a regular file, at most `limit_bytes`; "" where there is none of this name.
 // Does not follow a link: in a shared folder it may lead to what only this user may read.
 std::string read_beginning(const std::string& path, int64_t limit_bytes);
+// Writes all bytes to an open file from byte `offset` on. False where it cannot; errno says why.
+bool write_all(int file, const void* data, size_t bytes, int64_t offset);
 // Whether a process has a lock (flock) on this file: a NewFile that is being written has one, which
 // the system removes with its process. False on a file system without locks.
 bool is_locked(const std::string& path);

@@ -54,20 +54,6 @@ std::string line_of(const JournalStep& s) {
   return cells + printed(",%u\n", checksum_of(cells));
 }
 
-// Whether all of `text` is written to the file from byte `begin` on; errno says why not.
-bool write_at(int fd, const std::string& text, int64_t begin) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t wrote = uninterrupted([&] {
-      return ::pwrite(fd, text.data() + done, text.size() - done,
-                      begin + static_cast<int64_t>(done));
-    });
-    if (wrote == 0) errno = EIO;
-    if (wrote <= 0) return false;
-    done += static_cast<size_t>(wrote);
-  }
-  return true;
-}
-
 // Drops all but the first `count` steps, and the evaluations after step `last`.
 void rewind(StepSeries& steps, size_t count, int64_t last) {
   for (std::vector<double>* series :
@@ -299,12 +285,12 @@ void Journal::add(const JournalStep& step) {
   const bool again = step.step == last_step_;
   const int64_t begin = again ? line_begin_ : end_;
   std::string line = line_of(step);
-  if (!write_at(fd_, line, begin)) {
+  if (!write_all(fd_, line.data(), line.size(), begin)) {
     write_error_ = errno;
     if (step.step != last_missing_ && missing_++ == 0) first_missing_ = step.step;
     last_missing_ = step.step;
     // A part of a line may be there; the line that it was to replace is, or was.
-    if (again) (void)write_at(fd_, line_, begin);
+    if (again) (void)write_all(fd_, line_.data(), line_.size(), begin);
     (void)!::ftruncate(fd_, end_);
     return;
   }

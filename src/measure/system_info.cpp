@@ -1,5 +1,7 @@
 #include "measure/system_info.h"
 
+#include <arpa/inet.h>
+#include <netinet/ether.h>
 #include <sched.h>
 #include <sys/utsname.h>
 
@@ -87,41 +89,23 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> pa
                      [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
-bool is_hex_or_colon(char c) {
-  return std::isxdigit(static_cast<unsigned char>(c)) != 0 || c == ':';
-}
-
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-// Whether four numbers up to 255 with points between them begin there (IPv4).
-bool begins_dotted_quad(const char* text) {
-  for (int part = 0; part < 4; ++part) {
-    if (part > 0 && *text++ != '.') return false;
-    if (std::isdigit(static_cast<unsigned char>(*text)) == 0) return false;
-    char* end = nullptr;
-    if (std::strtol(text, &end, 10) > 255 || end - text > 3) return false;
-    text = end;
-  }
-  return *text != '.' && !is_word(*text);
-}
-
-// Whether the text holds an IPv4 address, or one of IPv6 or Ethernet: hexadecimal numbers with four
-// colons at least, or two in a row.
-bool holds_address(const std::string& text) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (i > 0 && (is_word(text[i - 1]) || text[i - 1] == '.')) continue;
-    if (begins_dotted_quad(text.c_str() + i)) return true;
-    size_t end = i;
-    while (end < text.size() && is_hex_or_colon(text[end])) ++end;
-    const std::string run = text.substr(i, end - i);
-    const bool is_whole = end == text.size() || !is_word(text[end]);
-    if (is_whole && run.find_first_not_of(':') != std::string::npos &&
-        (std::count(run.begin(), run.end(), ':') >= 4 || run.find("::") != std::string::npos))
-      return true;
-  }
-  return false;
+// Whether a word of the text is an address of IPv4 (with a port or without), IPv6 or Ethernet.
+bool holds_address(std::string text) {
+  for (char& c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.' && c != ':')
+      c = ' ';
+  in6_addr address{};
+  ether_addr ethernet{};
+  const auto is_ipv4 = [&](const std::string& part) {
+    return inet_pton(AF_INET, part.c_str(), &address) == 1;
+  };
+  const std::vector<std::string> words = split(text, ' ');
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    const std::vector<std::string> parts = split(word, ':');
+    return std::any_of(parts.begin(), parts.end(), is_ipv4) ||
+           inet_pton(AF_INET6, word.c_str(), &address) == 1 ||
+           ether_aton_r(word.c_str(), &ethernet) != nullptr;
+  });
 }
 
 // Secrets, which no file may hold; and addresses and the folders of one session, which say nothing

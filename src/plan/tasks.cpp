@@ -51,7 +51,7 @@ class SharedSlots {
  public:
   explicit SharedSlots(size_t chunks) : taken_(chunks) {}
 
-  // Of each pass in turn.
+  // The slot of a pass. To be called once for every pass of the rank, in their order.
   int32_t of(const StagePass& pass) {
     if (taken_.size() == 1) return 0;
     std::deque<int32_t>& taken = taken_[static_cast<size_t>(pass.chunk)];

@@ -28,7 +28,7 @@ constexpr double min_share_of_step = 0.01;
 
 enum class Better { less, more };
 
-// Of the runs that have the figure: 0 stands for none.
+// The figure of each run that has it; a run without it has 0.
 std::vector<double> values_of(const Group& group, const Figure& figure) {
   std::vector<double> values;
   for (const LoadedRun& run : group)

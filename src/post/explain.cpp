@@ -95,23 +95,15 @@ std::string name_of_work(const Work& work) {
   return name + printed(" %.0fx%.0fx%.0f", work.M, work.N, work.K);
 }
 
-double flops_of(const Plan& plan) {
-  double flops = 0.0;
-  for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
-    const Work work = work_of(plan, plan.ops[static_cast<size_t>(index)], rows);
-    if (work.kind != Work::Kind::none) flops += static_cast<double>(times) * work.flops;
-  });
-  return flops;
-}
-
-// The stages whose times the record has: all, of a projection the one that computes longest.
+// The stages whose times the record has: all; of a projection the one that computes most.
 std::vector<Plan> timed_stages(const Record& record) {
-  std::vector<Plan> plans = stage_plans(plan_of(record));
+  const std::vector<Plan> plans = stage_plans(plan_of(record));
   if (record.projection.machine.empty()) return plans;
-  size_t most = 0;
-  for (size_t stage = 1; stage < plans.size(); ++stage)
-    if (flops_of(plans[stage]) > flops_of(plans[most])) most = stage;
-  return {plans[most]};
+  const auto flops = [](const Plan& plan) {
+    return plan.costs.model_flops + plan.costs.recompute_flops;
+  };
+  return {*std::max_element(plans.begin(), plans.end(),
+                            [&](const Plan& a, const Plan& b) { return flops(a) < flops(b); })};
 }
 
 // Operations of all stages, with the calls of a mean rank.

@@ -65,7 +65,7 @@ struct Option {
   void (*apply)(CommandLine& line, const std::string& name, const std::string& value);
 };
 
-constexpr int64_t max_ranks = 1000000000;
+constexpr int64_t max_ranks = 1000000000, max_layouts = 10000;
 
 using Line = CommandLine;
 using Text = std::string;

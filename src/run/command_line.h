@@ -25,8 +25,6 @@ enum class Mode {
   help
 };
 
-constexpr int64_t max_layouts = 10000;  // of --search --top
-
 struct CommandLine {
   Mode mode = Mode::run;
   std::string deck;                         // --calibrate: "" for none

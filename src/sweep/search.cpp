@@ -48,21 +48,19 @@ std::string layout_name(const SearchReport& report, size_t place) {
 // Each deck of a search begins with "! Layout 3 of 10" and this.
 constexpr const char* chosen_by = " that gptbench --search chose for";
 
-// Removes the decks that a search which kept more layouts has left beside those of `report`.
-// Returns how many.
+// Removes the decks that an earlier search, which kept more layouts, has left behind the last one
+// of `report`. Returns how many.
 size_t remove_further_decks(const SearchReport& report, const std::string& directory) {
   constexpr int64_t beginning = 80;
-  size_t removed = 0;
-  for (size_t place = report.search.best.size(); place < max_layouts; ++place) {
+  for (size_t removed = 0;; ++removed) {
+    const size_t place = report.search.best.size() + removed;
     const std::string path = directory + "/" + layout_name(report, place) + ".in";
     const std::string text = read_beginning(path, beginning);
-    if (text.rfind("! Layout " + std::to_string(place + 1) + " of ", 0) != 0 ||
-        text.find(chosen_by) == std::string::npos)
-      continue;
+    const bool is_ours = text.rfind("! Layout " + std::to_string(place + 1) + " of ", 0) == 0 &&
+                         text.find(chosen_by) != std::string::npos;
     std::error_code error;
-    if (std::filesystem::remove(path, error)) ++removed;
+    if (!is_ours || !std::filesystem::remove(path, error)) return removed;
   }
-  return removed;
 }
 
 // Lines of a comment. A path may hold what would end one.
