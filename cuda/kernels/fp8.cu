@@ -74,7 +74,7 @@ __global__ void fp8_update_scales_kernel(Fp8UpdateScales a) {
   const DType type = i < a.e4m3 ? DType::fp8_e4m3 : DType::fp8_e5m2;
   const float scale = fp8_scale(largest, fp8_format(type), a.margin, a.scale[i]);
   a.scale[i] = scale;
-  a.inverse[i] = 1.0f / scale;
+  a.inverse[fp8_inverse_stride * i] = 1.0f / scale;
   a.amax[i] = 0.0f;
   a.position[i] = static_cast<int32_t>((position + 1) % a.length);
 }

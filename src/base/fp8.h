@@ -31,6 +31,11 @@ GPTBENCH_HOST_DEVICE constexpr int64_t padded_rows(int64_t R) {
   return (R + 15) / 16 * 16;
 }
 
+// Elements from the reciprocal of one tensor's scale to that of the next: 16 bytes, since cuBLASLt
+// 13.1 refuses fp8 products whose scales lie elsewhere (CUBLAS_STATUS_NOT_SUPPORTED, seen on an
+// H200).
+constexpr int64_t fp8_inverse_stride = 4;
+
 // Rounds to nearest, ties to even; beyond the largest number, infinity included, to that
 // (saturation, as GPUs convert in training); NaN to NaN, 0x7f. Free of branches, so that loops over
 // it vectorise.

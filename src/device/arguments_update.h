@@ -146,7 +146,8 @@ struct Fp8Transpose {
 // Delayed scaling, as in NVIDIA's Transformer Engine, of `count` tensors: the first `e4m3` of them
 // are e4m3, the others e5m2. For each tensor i
 //   history[position[i]][i] = amax[i],  scale[i] = fp8_scale(max over the `length` rows of
-//   history[..][i]),  inverse[i] = 1 / scale[i],  amax[i] = 0,  position[i] += 1, modulo length.
+//   history[..][i]),  inverse[fp8_inverse_stride i] = 1 / scale[i],  amax[i] = 0,  position[i] +=
+//   1, modulo length.
 // Rows that no step has written yet are 0. An infinite amax leaves the scale unchanged.
 struct Fp8UpdateScales {
   float* scale;

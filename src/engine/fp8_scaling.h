@@ -15,6 +15,9 @@ struct Fp8Scaling {
   std::vector<float> amax;  // [fp8_amax_history] of the last steps, the oldest first
 };
 
+// Local; assigns the scales of all factors of this rank, in the order of its plan.
+void put_fp8_scales(Resources& resources, const std::vector<float>& scales);
+
 // Local; of all factors of this rank, in the order of its plan.
 std::vector<Fp8Scaling> read_fp8_scaling(Resources& resources);
 void write_fp8_scaling(Resources& resources, const std::vector<Fp8Scaling>& factors);

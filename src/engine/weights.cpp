@@ -8,6 +8,7 @@
 #include "base/fp8.h"
 #include "base/pieces.h"
 #include "base/random.h"
+#include "engine/fp8_scaling.h"
 #include "plan/tensor_parts.h"
 
 namespace gptbench {
@@ -48,9 +49,7 @@ void initialise_fp8_scales(Resources& resources) {
     scales.push_back(
         fp8_scale(static_cast<float>(tensor.expected_amax), fp8_format(tensor.type), margin, 1.0f));
   if (scales.empty()) return;
-  resources.put({fp8.scale}, scales);
-  for (float& scale : scales) scale = 1.0f / scale;
-  resources.put({fp8.inverse}, scales);
+  put_fp8_scales(resources, scales);
 }
 
 void initialise_loss_scale(Resources& resources) {

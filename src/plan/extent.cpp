@@ -83,6 +83,8 @@ int64_t value_of(const Plan& plan, const Op& op, Dim dim, int64_t held_rows) {
       return 3 * plan.grid.tensor;
     case Dim::state:
       return 3;
+    case Dim::inverse_stride:
+      return fp8_inverse_stride;
     case Dim::history:
       break;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/fp8.h"
 #include "plan/builder.h"
 
 namespace gptbench {
@@ -103,7 +104,7 @@ Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
     return builder.add_buffer(name, MemoryClass::workspace, Lifetime::run, DType::f32, elements);
   };
   fp8.scale = buffer("fp8.scale", count);
-  fp8.inverse = buffer("fp8.inverse_scale", count);
+  fp8.inverse = buffer("fp8.inverse_scale", count * fp8_inverse_stride);
   fp8.amax = buffer("fp8.amax", count);
   fp8.history = buffer("fp8.amax_history", count * plan.config.precision.fp8_amax_history);
   fp8.position =
@@ -124,7 +125,7 @@ Operand Fp8State::scale(int64_t layer, Linear linear, Fp8Role role) const {
 }
 
 Operand Fp8State::inverse(int64_t layer, Linear linear, Fp8Role role) const {
-  return {builder_.plan().fp8.inverse, index(layer, linear, role)};
+  return {builder_.plan().fp8.inverse, fp8_inverse_stride * index(layer, linear, role)};
 }
 
 Operand Fp8State::amax(int64_t layer, Linear linear, Fp8Role role) const {

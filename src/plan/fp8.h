@@ -48,10 +48,11 @@ struct Fp8Tensor {
 // first.
 struct Fp8Plan {
   std::vector<Fp8Tensor> tensors;
-  int64_t e4m3 = 0;                         // tensors
-  int scale = -1, inverse = -1, amax = -1;  // [tensor]
-  int history = -1;                         // [step, tensor]
-  int position = -1;                        // [tensor] of the next step in the history (i32)
+  int64_t e4m3 = 0;           // tensors
+  int scale = -1, amax = -1;  // [tensor]
+  int inverse = -1;           // [tensor, fp8_inverse_stride], of which column 0 counts
+  int history = -1;           // [step, tensor]
+  int position = -1;          // [tensor] of the next step in the history (i32)
 };
 
 class Fp8State {

@@ -92,16 +92,17 @@ enum class Dim : uint8_t {
   N,         // outer size of it
   R_q,       // rows of queries and of keys that attention works on
   R_k,
-  HD,      // channels of q: heads times head size
-  KV,      // channels of k and v
-  H,       // heads
-  B,       // sequences of the micro-batch
-  V,       // vocabulary
-  T,       // positions of a whole sequence
-  types,   // kinds of segments
-  ranks3,  // three statistics for each tensor-parallel rank
-  state,   // numbers of the loss scale's state
-  history  // steps of the history of fp8 tensors
+  HD,              // channels of q: heads times head size
+  KV,              // channels of k and v
+  H,               // heads
+  B,               // sequences of the micro-batch
+  V,               // vocabulary
+  T,               // positions of a whole sequence
+  types,           // kinds of segments
+  ranks3,          // three statistics for each tensor-parallel rank
+  state,           // numbers of the loss scale's state
+  inverse_stride,  // fp8_inverse_stride
+  history          // steps of the history of fp8 tensors
 };
 
 // An operand of `rows` x `columns` elements.

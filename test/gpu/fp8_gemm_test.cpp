@@ -32,12 +32,12 @@ class CudaFp8 : public ::testing::Test, public Devices {
   std::unique_ptr<Queue> gpu_queue = gpu().make_queue("test");
   OnDevice<char> scratch{*gpu_queue,
                          std::vector<char>(gemm_workspace_bytes, static_cast<char>(-1))};
-  OnDevice<float> scales{*gpu_queue, std::vector<float>{left, right}};
+  OnDevice<float> scales{*gpu_queue, std::vector<float>{left, 0, 0, 0, right}};
 
   const KernelTable& on_gpu() { return gpu().kernels(ComputeType::bf16); }
   const KernelTable& ref() { return ref_kernels<bfloat16>(); }
   Fp8Scales gpu_scales(bool transposed) const {
-    return {scales.data(), scales.data() + 1, transposed};
+    return {scales.data(), scales.data() + fp8_inverse_stride, transposed};
   }
 
   // As it is, or transposed; magnitudes with signs taken off.

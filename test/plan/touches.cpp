@@ -278,9 +278,9 @@ void array_touches(TouchList& touch, const Plan& plan, OpKind kind, int64_t n) {
       touch.assign(Slot::y, 1);
       break;
     default:  // fp8_update_scales
-      for (const Slot slot :
-           {Slot::fp8_scale, Slot::fp8_inverse, Slot::amax, Slot::history_position})
+      for (const Slot slot : {Slot::fp8_scale, Slot::amax, Slot::history_position})
         touch.accumulate(slot, n);
+      touch.accumulate(Slot::fp8_inverse, n * fp8_inverse_stride);
       touch.accumulate(Slot::amax_history, n * plan.config.precision.fp8_amax_history);
       break;
   }

@@ -32,7 +32,7 @@ void fp8_update_scales(Queue&, const Fp8UpdateScales& a) {
       largest = std::max(largest, a.history[step * a.count + i]);
     const DType type = i < a.e4m3 ? DType::fp8_e4m3 : DType::fp8_e5m2;
     a.scale[i] = fp8_scale(largest, fp8_format(type), a.margin, a.scale[i]);
-    a.inverse[i] = 1.0f / a.scale[i];
+    a.inverse[fp8_inverse_stride * i] = 1.0f / a.scale[i];
   }
 }
 
