@@ -52,6 +52,10 @@ int64_t bias_bytes(const GemmDescription& gemm) {
   if (!forms_bias_gradient(gemm.epilogue)) return 0;
   return round_up(bias_elements(gemm) * size_of(DType::f32), 256);
 }
+// Epilogues without one are refused with the address of one.
+bool has_bias(GemmEpilogue epilogue) {
+  return adds_bias(epilogue) || forms_bias_gradient(epilogue);
+}
 // Bytes of the workspace that are left for the library.
 int64_t library_bytes(const GemmDescription& gemm, int64_t workspace_bytes) {
   return std::max<int64_t>(workspace_bytes - bias_bytes(gemm), 0);
@@ -127,8 +131,9 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
   set(CUBLASLT_MATMUL_DESC_TRANSA, gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (gemm.fast_accumulation) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
-  if (gemm.epilogue != GemmEpilogue::none) {
+  if (gemm.epilogue != GemmEpilogue::none)
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogues[static_cast<size_t>(gemm.epilogue)]);
+  if (has_bias(gemm.epilogue)) {
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type_of(gemm.out));
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, address_of_alignment(array_alignment));
   }
@@ -259,29 +264,30 @@ void CublasLtGemm::add_bias_gradient(const Planned& planned, const GemmArguments
   }
 }
 
-bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
-                       cudaStream_t stream) const {
+cublasStatus_t CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
+                                 cudaStream_t stream) const {
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* address) {
-    return lt_.cublasLtMatmulDescSetAttribute(planned.operation, attribute, &address,
-                                              sizeof address) == CUBLAS_STATUS_SUCCESS;
+    lt_.check(
+        lt_.cublasLtMatmulDescSetAttribute(planned.operation, attribute, &address, sizeof address),
+        "cublasLtMatmulDescSetAttribute");
   };
-  if (arguments.bias != nullptr && !set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, arguments.bias))
-    return false;
-  if (has_aux(planned.gemm.epilogue) &&
-      !set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, arguments.aux))
-    return false;
-  if (arguments.a_scale != nullptr && !set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, arguments.a_scale))
-    return false;
-  if (arguments.b_scale != nullptr && !set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, arguments.b_scale))
-    return false;
+  if (has_bias(planned.gemm.epilogue)) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, arguments.bias);
+  if (has_aux(planned.gemm.epilogue)) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, arguments.aux);
+  if (arguments.a_scale != nullptr) set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, arguments.a_scale);
+  if (arguments.b_scale != nullptr) set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, arguments.b_scale);
   const float alpha = 1.0f;
   const float beta = planned.gemm.accumulate && !arguments.assign ? 1.0f : 0.0f;
   const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned.selection);
   return lt_.cublasLtMatmul(handle_, planned.operation, &alpha, arguments.a, planned.a, arguments.b,
                             planned.b, &beta, arguments.d, planned.d, arguments.d, planned.d,
                             &algorithm, arguments.workspace.data,
-                            static_cast<size_t>(arguments.workspace.bytes),
-                            stream) == CUBLAS_STATUS_SUCCESS;
+                            static_cast<size_t>(arguments.workspace.bytes), stream);
+}
+
+void CublasLtGemm::call(const GemmKey& key, const Planned& planned, const GemmArguments& arguments,
+                        cudaStream_t stream) const {
+  const cublasStatus_t status = run(planned, arguments, stream);
+  if (status != CUBLAS_STATUS_SUCCESS) lt_.check(status, text_of(key).c_str());
 }
 
 void CublasLtGemm::forward(cudaStream_t stream, DType type, const LinearForward& l) {
@@ -291,7 +297,7 @@ void CublasLtGemm::forward(cudaStream_t stream, DType type, const LinearForward&
   const Planned& planned = plan_for(key, l.workspace.bytes);
   GemmArguments arguments = arguments_of(l.weight, l.x, l.y, l.workspace, l.fp8);
   arguments.bias = l.bias;
-  GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
+  call(key, planned, arguments, stream);
 }
 
 void CublasLtGemm::backward_input(cudaStream_t stream, DType type, const LinearBackwardInput& l) {
@@ -300,8 +306,7 @@ void CublasLtGemm::backward_input(cudaStream_t stream, DType type, const LinearB
   GPTBENCH_CHECK(l.fp8.left == nullptr || l.fp8.transposed, "W transposed for an fp8 product");
   const GemmKey key = gemm_key(GemmOp::backward_input, type, l, nullptr);
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GPTBENCH_CHECK(run(planned, arguments_of(l.weight, l.dy, l.dx, l.workspace, l.fp8), stream),
-                 text_of(key));
+  call(key, planned, arguments_of(l.weight, l.dy, l.dx, l.workspace, l.fp8), stream);
 }
 
 // The library assigns gradients of biases: fused ones pass through the workspace.
@@ -317,7 +322,7 @@ void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwar
   GemmArguments arguments = arguments_of(l.x, l.dy, l.dweight, l.workspace, l.fp8);
   arguments.assign = !l.accumulate;
   place_bias_gradient(planned, arguments);
-  GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
+  call(key, planned, arguments, stream);
   if (forms_bias_gradient(planned.gemm.epilogue))
     add_bias_gradient(planned, arguments, l.dbias, queue, kernels);
   else if (l.dbias != nullptr)
@@ -336,7 +341,7 @@ void CublasLtGemm::gelu_forward(Queue& queue, DType type, const LinearGeluForwar
   GemmArguments arguments = arguments_of(l.weight, l.x, fused ? f.activation : l.y, l.workspace);
   arguments.bias = l.bias;
   if (fused) arguments.aux = l.y;
-  GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
+  call(key, planned, arguments, stream);
   if (!fused) kernels.gelu_forward(queue, {f.activation, l.y, l.R * l.N});
 }
 
@@ -351,7 +356,7 @@ void CublasLtGemm::gelu_backward_input(Queue& queue, DType type, const LinearGel
   GemmArguments arguments = arguments_of(l.weight, l.dy, l.dx, l.workspace);
   arguments.aux = f.pre;
   place_bias_gradient(planned, arguments);
-  GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
+  call(key, planned, arguments, stream);
   finish_gelu_gradient(planned, arguments, f, queue, kernels);
 }
 

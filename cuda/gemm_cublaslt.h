@@ -78,8 +78,12 @@ class CublasLtGemm {
   void finish_gelu_gradient(const Planned& planned, const GemmArguments& arguments,
                             const LinearGeluBackwardInput& f, Queue& queue,
                             const KernelTable& kernels) const;
-  // False where the library refuses the algorithm.
-  bool run(const Planned& planned, const GemmArguments& arguments, cudaStream_t stream) const;
+  // The library's answer; it may refuse the algorithm.
+  cublasStatus_t run(const Planned& planned, const GemmArguments& arguments,
+                     cudaStream_t stream) const;
+  // The same for an algorithm that was found: throws Error(Exit::peer) where the library refuses.
+  void call(const GemmKey& key, const Planned& planned, const GemmArguments& arguments,
+            cudaStream_t stream) const;
   GemmSelection timed_selection(const GemmKey& key, const Workspace& workspace, Queue& queue,
                                 const KernelTable& kernels) const;
 

@@ -67,6 +67,9 @@ enum class GemmEpilogue {
 inline bool has_aux(GemmEpilogue epilogue) {
   return epilogue >= GemmEpilogue::gelu;
 }
+inline bool adds_bias(GemmEpilogue epilogue) {
+  return epilogue == GemmEpilogue::bias || epilogue == GemmEpilogue::gelu_bias;
+}
 inline bool forms_bias_gradient(GemmEpilogue epilogue) {
   return epilogue == GemmEpilogue::bias_gradient || epilogue == GemmEpilogue::gelu_bias_gradient;
 }

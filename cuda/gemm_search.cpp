@@ -100,7 +100,7 @@ GemmSelection CublasLtGemm::timed_selection(const GemmKey& key, const Workspace&
       if (key.op == GemmOp::forward && key.bias) arguments.bias = arrays.bias.get();
       place_bias_gradient(*planned, arguments);
       const double us = median_us(stream, [&] {
-        if (!run(*planned, arguments, stream)) return false;
+        if (run(*planned, arguments, stream) != CUBLAS_STATUS_SUCCESS) return false;
         do_the_rest(*planned, arguments);
         return true;
       });

@@ -242,7 +242,11 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmul
   call.aux = pointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
   call.a_scale = static_cast<const float*>(pointer(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER));
   call.b_scale = static_cast<const float*>(pointer(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER));
+  for (const float* scale : {call.a_scale, call.b_scale})  // as version 13.1 on an H200
+    if (reinterpret_cast<uintptr_t>(scale) % 16 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   const Problem& p = call.problem;
+  if (p.epilogue == CUBLASLT_EPILOGUE_DGELU && call.bias != nullptr)  // as the same version
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (((p.reads_bias() || p.writes_bias()) && call.bias == nullptr) ||
       (p.has_aux() && call.aux == nullptr) || (call.beta != 0.0f && C == nullptr))
     return CUBLAS_STATUS_INVALID_VALUE;

@@ -115,6 +115,11 @@ TEST(EmulatedCublasLt, Epilogues) {
       p.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, ldaux);
       p.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data());
       p.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux.data());
+      if (epilogue == CUBLASLT_EPILOGUE_DGELU) {  // has none
+        EXPECT_EQ(p.run(a.data(), b.data(), nullptr, d.data(), nullptr),
+                  CUBLAS_STATUS_INVALID_VALUE);
+        p.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void*>(nullptr));
+      }
       ASSERT_EQ(p.run(a.data(), b.data(), nullptr, d.data(), nullptr), CUBLAS_STATUS_SUCCESS);
       const auto ds = d.read(), aux_after = aux.read(), bias_after = bias.read();
 
@@ -193,10 +198,13 @@ TEST(EmulatedCublasLt, Fp8) {
         p.set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast);
         const DeviceBytes a(p.a_type, p.a_count(), 1), b(p.b_type, p.b_count(), 2),
             d(out, p.d_count(), 3);
-        DeviceBytes scales(encoded(CUDA_R_32F, {1.0f, 1.0f}));
+        DeviceBytes scales(encoded(CUDA_R_32F, {1.0f, 0.0f, 0.0f, 0.0f, 1.0f}));
         p.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.data());
         p.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.data() + 4);
-        scales.write(encoded(CUDA_R_32F, {0.25f, 2.0f}));
+        EXPECT_EQ(p.run(a.data(), b.data(), nullptr, d.data(), nullptr),
+                  CUBLAS_STATUS_NOT_SUPPORTED);
+        p.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.data() + 16);
+        scales.write(encoded(CUDA_R_32F, {0.25f, 0.0f, 0.0f, 0.0f, 2.0f}));
         ASSERT_EQ(p.run(a.data(), b.data(), nullptr, d.data(), nullptr), CUBLAS_STATUS_SUCCESS);
         const auto as = a.read(), bs = b.read(), ds = d.read();
         for (int64_t j = 0; j < p.s.n; ++j)
