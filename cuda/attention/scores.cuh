@@ -11,8 +11,6 @@
 
 namespace gptbench::cuda {
 
-constexpr float log2_e = 1.44269504088896340736f, ln_2 = 0.69314718055994530942f;
-
 // Steps beside scaling the scores. Kernels that hold tiles in registers are compiled for each,
 // since unused steps cost registers. dropout: with a bias where there is one.
 enum class Extra { none, bias, dropout };

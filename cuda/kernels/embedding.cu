@@ -3,6 +3,7 @@
 // without atomic additions.
 #include "cuda/kernels/elementwise.cuh"
 #include "cuda/kernels/kernels.cuh"
+#include "cuda/kernels/reduce.cuh"
 
 namespace gptbench::cuda {
 namespace {
@@ -64,21 +65,26 @@ struct EmbeddingRows {
   }
 };
 
-constexpr int backward_threads = 256;
+constexpr int backward_threads = 256, backward_warps = backward_threads / 32;
+constexpr int64_t rows_per_launch = 8192;
+// Of a block: how many rows each warp found, and the rows of an index, ascending, from the first of
+// the launch.
+constexpr int found_at_once = 4, found_groups = found_at_once * backward_warps;
+static_assert(found_groups == 32, "one lane each");
+constexpr size_t backward_shared = sizeof(int) * found_groups + sizeof(uint16_t) * rows_per_launch;
 
 // dtable[indices[r] - first] += dy[r] for rows [begin, end) whose index lies in [first, first +
 // count). A block takes a row if none before it in this range has its index, and adds all rows that
 // have it, in order; a launch takes few enough rows that looking through their indices costs little
-// beside reading dy.
+// beside reading dy. Frequent indices decide how long it takes: one block adds all of their rows,
+// whose loads are therefore in flight several at a time, found beforehand.
 template <class A, int N>
-__global__ void embedding_backward_kernel(float* dtable, const A* dy, const int32_t* indices,
-                                          int64_t begin, int64_t end, int64_t C, int64_t first,
-                                          int64_t count) {
-  constexpr int warps = backward_threads / 32;
-  GPTBENCH_DYNAMIC_SHARED(int, shared);
-  int* const counts = shared;         // [warps] rows found by each warp
-  int* const found = shared + warps;  // [backward_threads] rows found, ascending, from r0
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
+__global__ void __launch_bounds__(backward_threads)
+    embedding_backward_kernel(float* dtable, const A* dy, const int32_t* indices, int64_t begin,
+                              int64_t end, int64_t C, int64_t first, int64_t count) {
+  GPTBENCH_DYNAMIC_SHARED(int, of_warps);
+  uint16_t* const found = reinterpret_cast<uint16_t*>(of_warps + found_groups);
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int64_t own = begin + blockIdx.x;
   const int32_t index = indices[own];
   if (index < first || index >= first + count) return;
@@ -87,36 +93,65 @@ __global__ void embedding_backward_kernel(float* dtable, const A* dy, const int3
     if (indices[r] == index) earlier = true;
   if (__syncthreads_or(earlier)) return;
 
-  float* const out = dtable + (index - first) * C;
-  for (int64_t r0 = own; r0 < end; r0 += backward_threads) {
-    const bool has = r0 + thread < end && indices[r0 + thread] == index;
-    const unsigned bits = __ballot_sync(0xffffffffu, has);
-    if (thread % 32 == 0) counts[warp] = __popc(bits);
-    const int total = __syncthreads_count(has);
-    if (total == 0) continue;
-    int place = __popc(bits & ((1u << (thread % 32)) - 1u));
-    for (int w = 0; w < warp; ++w) place += counts[w];
-    if (has) found[place] = thread;
-    __syncthreads();
-    for (int64_t c = static_cast<int64_t>(thread) * N; c < C; c += backward_threads * N) {
-      float sum[N];
-      load<N>(sum, out + c);
-      constexpr int ahead = 4;  // loads in flight
-      for (int i = 0; i < total; i += ahead) {
-        float v[ahead][N];
-        GPTBENCH_UNROLL
-        for (int k = 0; k < ahead; ++k)
-          if (i + k < total) load<N>(v[k], dy + (r0 + found[i + k]) * C + c);
-        GPTBENCH_UNROLL
-        for (int k = 0; k < ahead; ++k)
-          if (i + k < total) {
-            GPTBENCH_UNROLL
-            for (int j = 0; j < N; ++j) sum[j] += v[k][j];
-          }
-      }
-      store<N>(out + c, sum);
+  int total = 0;
+  for (int64_t r0 = own; r0 < end; r0 += backward_threads * found_at_once) {
+    bool has[found_at_once], any = false;
+    GPTBENCH_UNROLL
+    for (int j = 0; j < found_at_once; ++j) {
+      const int64_t r = r0 + j * backward_threads + thread;
+      has[j] = r < end && indices[r] == index;
+      any = any || has[j];
+    }
+    if (!__syncthreads_or(any)) continue;
+    int before[found_at_once];
+    GPTBENCH_UNROLL
+    for (int j = 0; j < found_at_once; ++j) {
+      const unsigned bits = __ballot_sync(full_warp, has[j]);
+      before[j] = __popc(bits & ((1u << lane) - 1u));
+      if (lane == 0) of_warps[j * backward_warps + warp] = __popc(bits);
     }
     __syncthreads();
+    int up_to = of_warps[lane];  // rows of all groups up to this lane's
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int other = __shfl_sync(full_warp, up_to, lane - distance < 0 ? 0 : lane - distance);
+      if (lane >= distance) up_to += other;
+    }
+    GPTBENCH_UNROLL
+    for (int j = 0; j < found_at_once; ++j) {
+      const int group = j * backward_warps + warp;
+      const int start = __shfl_sync(full_warp, up_to, group == 0 ? 0 : group - 1);
+      if (has[j])
+        found[total + before[j] + (group == 0 ? 0 : start)] =
+            static_cast<uint16_t>(r0 - begin + j * backward_threads + thread);
+    }
+    total += __shfl_sync(full_warp, up_to, 31);
+  }
+  __syncthreads();
+
+  float* const out = dtable + (index - first) * C;
+  for (int64_t c = static_cast<int64_t>(thread) * N; c < C; c += backward_threads * N) {
+    const A* const column = dy + begin * C + c;
+    float sum[N];
+    load<N>(sum, out + c);
+    constexpr int ahead = 8;  // loads in flight
+    int i = 0;
+    for (; i + ahead <= total; i += ahead) {
+      float v[ahead][N];
+      GPTBENCH_UNROLL
+      for (int k = 0; k < ahead; ++k) load<N>(v[k], column + found[i + k] * C);
+      GPTBENCH_UNROLL
+      for (int k = 0; k < ahead; ++k) {
+        GPTBENCH_UNROLL
+        for (int j = 0; j < N; ++j) sum[j] += v[k][j];
+      }
+    }
+    for (; i < total; ++i) {
+      float v[N];
+      load<N>(v, column + found[i] * C);
+      GPTBENCH_UNROLL
+      for (int j = 0; j < N; ++j) sum[j] += v[j];
+    }
+    store<N>(out + c, sum);
   }
 }
 
@@ -146,13 +181,12 @@ template <class A, int N>
 void backward(Queue& queue, const EmbeddingBackward& a) {
   const A* const dy = static_cast<const A*>(a.dy);
   const auto by_index = [&](void* dtable, const int32_t* indices, int64_t first, int64_t count) {
-    constexpr int64_t rows_per_launch = 8192;
     for (int64_t begin = 0; begin < a.R; begin += rows_per_launch) {
       const int64_t end = std::min(a.R, begin + rows_per_launch);
       launch(GPTBENCH_KERNEL(embedding_backward_kernel<A, N>),
-             dim3{static_cast<unsigned>(end - begin), 1, 1}, backward_threads,
-             sizeof(int) * (backward_threads + backward_threads / 32), stream_of(queue),
-             static_cast<float*>(dtable), dy, indices, begin, end, a.C, first, count);
+             dim3{static_cast<unsigned>(end - begin), 1, 1}, backward_threads, backward_shared,
+             stream_of(queue), static_cast<float*>(dtable), dy, indices, begin, end, a.C, first,
+             count);
     }
   };
   by_index(a.dtoken_table, a.tokens, a.first_token, a.V_tp);

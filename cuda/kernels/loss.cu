@@ -11,6 +11,12 @@ namespace {
 
 constexpr int threads = 512, warps = threads / 32;
 
+// exp(x - max), 1 where they are equal; below the normal numbers 0 for 16-bit logits.
+template <class A>
+__device__ inline float exp_below(float x, float max) {
+  return sizeof(A) == sizeof(float) ? expf(x - max) : exp2_fast((x - max) * log2_e);
+}
+
 // Maximum of some logits and the sum of exp(logit - maximum) over them. NaN enters the sum: a
 // maximum alone would lose it.
 struct MaxSum {
@@ -21,8 +27,8 @@ struct MaxSum {
 template <class A>
 __device__ inline MaxSum joined(const MaxSum& a, const MaxSum& b) {
   const float max = a.max > b.max ? a.max : b.max;
-  const float scale_a = a.max == max ? 1.0f : exp_of<A>(a.max - max);
-  const float scale_b = b.max == max ? 1.0f : exp_of<A>(b.max - max);
+  const float scale_a = a.max == max ? 1.0f : exp_below<A>(a.max, max);
+  const float scale_b = b.max == max ? 1.0f : exp_below<A>(b.max, max);
   return {max, a.sum * scale_a + b.sum * scale_b};
 }
 
@@ -30,54 +36,69 @@ template <class A, int N>
 __device__ inline MaxSum with_logits(const MaxSum& so_far, const float (&x)[N]) {
   MaxSum out = so_far;
   GPTBENCH_UNROLL
-  for (int j = 0; j < N; ++j) out.max = x[j] > out.max ? x[j] : out.max;
+  for (int j = 0; j < N; ++j) out.max = fmaxf(out.max, x[j]);  // not of NaN
   if (out.max == -HUGE_VALF) {  // so far none is a number above -inf: exp would be exp(NaN)
     GPTBENCH_UNROLL
     for (int j = 0; j < N; ++j) out.sum += x[j] == x[j] ? 0.0f : x[j];
     return out;
   }
-  out.sum *= exp_of<A>(so_far.max - out.max);
+  out.sum *= exp_below<A>(so_far.max, out.max);
   GPTBENCH_UNROLL
-  for (int j = 0; j < N; ++j) out.sum += exp_of<A>(x[j] - out.max);
+  for (int j = 0; j < N; ++j) out.sum += exp_below<A>(x[j], out.max);
   return out;
 }
 
-// Statistics of row r, formed by a block from `logits`, that row in any memory. All threads may
-// read of_warps[0], those of the whole row, until the block meets again.
+// The union of `so_far` and vector v of a row, whose logits from `valid` on do not count.
 template <class A, int N>
-__device__ inline void row_statistics(const CrossEntropyStatistics& a, int64_t r, const A* logits,
-                                      MaxSum* of_warps) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int64_t vectors = a.V_valid / N;
-  MaxSum mine{-HUGE_VALF, 0.0f};
-  for (int64_t v = thread; v < vectors; v += threads) {
-    float x[N];
-    load<N>(x, logits + v * N);
-    mine = with_logits<A>(mine, x);
+__device__ inline MaxSum with_vector(const MaxSum& so_far, const A* logits, int64_t v,
+                                     int64_t valid) {
+  float x[N];
+  load<N>(x, logits + v * N);
+  const int64_t left = valid - v * N;
+  if (left < N) {
+    GPTBENCH_UNROLL
+    for (int j = 0; j < N; ++j) x[j] = j < left ? x[j] : -HUGE_VALF;
   }
-  for (int64_t j = vectors * N + thread; j < a.V_valid; j += threads) {
-    const float x[1] = {to_float(logits[j])};
-    mine = with_logits<A>(mine, x);
-  }
-  GPTBENCH_UNROLL
-  for (int bits = 16; bits > 0; bits /= 2) {
-    const MaxSum other{__shfl_xor_sync(full_warp, mine.max, bits),
-                       __shfl_xor_sync(full_warp, mine.sum, bits)};
-    mine = joined<A>(mine, other);
-  }
-  if (thread % 32 == 0) of_warps[thread / 32] = mine;
+  return with_logits<A>(so_far, x);
+}
+
+// The union over a block, in all of its threads the same bits. of_warps: [warps], free again when
+// the block has met once more.
+template <class A>
+__device__ inline MaxSum over_block(MaxSum mine, MaxSum* of_warps) {
+  const auto join_lanes = [&](int lanes) {
+    for (int bits = lanes / 2; bits > 0; bits /= 2) {
+      const MaxSum other{__shfl_xor_sync(full_warp, mine.max, bits),
+                         __shfl_xor_sync(full_warp, mine.sum, bits)};
+      mine = joined<A>(mine, other);
+    }
+  };
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  join_lanes(32);
+  if (lane == 0) of_warps[threadIdx.x / 32] = mine;
   __syncthreads();
-  if (thread == 0) {
-    MaxSum all = of_warps[0];
-    for (int w = 1; w < warps; ++w) all = joined<A>(all, of_warps[w]);
-    const int64_t target = a.targets[r] - a.first_token;
-    static_cast<float*>(a.row_max)[r] = all.max;
-    static_cast<float*>(a.row_sum)[r] = all.sum;
-    static_cast<float*>(a.target_logit)[r] =
-        target >= 0 && target < a.V_valid ? to_float(logits[target]) : 0.0f;
-    of_warps[0] = all;
-  }
-  __syncthreads();
+  mine = of_warps[lane % warps];
+  join_lanes(warps);
+  // Lanes join in different orders, and may differ in the last bit.
+  return {__shfl_sync(full_warp, mine.max, 0), __shfl_sync(full_warp, mine.sum, 0)};
+}
+
+// Assigns the logit of row r's target, or 0 where it is not among these logits; by the thread that
+// holds the vector of N logits in which it lies.
+template <class A, int N>
+__device__ inline void note_target(const CrossEntropyStatistics& a, int64_t r, const A* logits) {
+  const int64_t target = a.targets[r] - a.first_token;
+  const bool is_here = target >= 0 && target < a.V_valid;
+  const int64_t owner = is_here ? target / N % threads : 0;
+  if (static_cast<int64_t>(threadIdx.x) == owner)
+    static_cast<float*>(a.target_logit)[r] = is_here ? to_float(logits[target]) : 0.0f;
+}
+
+__device__ inline void note_statistics(const CrossEntropyStatistics& a, int64_t r,
+                                       const MaxSum& all) {
+  if (threadIdx.x != 0) return;
+  static_cast<float*>(a.row_max)[r] = all.max;
+  static_cast<float*>(a.row_sum)[r] = all.sum;
 }
 
 // One block per row.
@@ -86,7 +107,12 @@ __global__ void __launch_bounds__(threads)
     cross_entropy_statistics_kernel(CrossEntropyStatistics a) {
   GPTBENCH_DYNAMIC_SHARED(MaxSum, of_warps);
   for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
-    row_statistics<A, N>(a, r, static_cast<const A*>(a.logits) + r * a.V_tp, of_warps);
+    const A* const logits = static_cast<const A*>(a.logits) + r * a.V_tp;
+    MaxSum mine{-HUGE_VALF, 0.0f};
+    for (int64_t v = threadIdx.x; v * N < a.V_valid; v += threads)
+      mine = with_vector<A, N>(mine, logits, v, a.V_valid);
+    note_target<A, N>(a, r, logits);
+    note_statistics(a, r, over_block<A>(mine, of_warps));
     __syncthreads();
   }
 }
@@ -128,25 +154,32 @@ __device__ inline float weight_of_rows(const CrossEntropyFinish& a) {
                             (a.row_weight != nullptr ? a.row_weight[0] : 1.0));
 }
 
-// Row r <- dscale (exp(logit - max) / sum - [target]), by a block; `logits` is the row in any
-// memory.
-template <class A, int N>
-__device__ inline void finish_row(const CrossEntropyFinish& a, int64_t r, const A* logits,
-                                  const MaxSum& all, float dscale) {
-  A* const out = static_cast<A*>(a.logits) + r * a.V_tp;
+// What turns the logits of a row into their gradient:
+//   dscale (exp(logit - max) / sum - [target]), and 0 from `valid` on.
+struct RowGradient {
+  float max, scale, dscale;  // scale: dscale / sum
+  int64_t valid, target;     // 0 and -1 where the row does not count
+};
+__device__ inline RowGradient row_gradient(const CrossEntropyFinish& a, int64_t r,
+                                           const MaxSum& all, float dscale) {
   const bool counts = a.targets[r] >= 0;
   const int64_t target = counts ? a.targets[r] - a.first_token : -1;
-  const int64_t valid = counts ? a.V_valid : 0;
-  const float scale = dscale / all.sum;
-  for (int64_t j0 = static_cast<int64_t>(threadIdx.x) * N; j0 < a.V_tp; j0 += threads * N) {
-    float x[N];
-    load<N>(x, logits + j0);
+  return {all.max, dscale / all.sum, dscale, counts ? a.V_valid : 0,
+          target < a.V_valid ? target : -1};
+}
+// Vector v of a row, in place.
+template <class A, int N>
+__device__ inline void to_gradient(float (&x)[N], int64_t v, const RowGradient& row) {
+  const int64_t left = row.valid - v * N, at = row.target - v * N;
+  GPTBENCH_UNROLL
+  for (int j = 0; j < N; ++j) x[j] = exp_below<A>(x[j], row.max) * row.scale;
+  if (at >= 0 && at < N) {
     GPTBENCH_UNROLL
-    for (int j = 0; j < N; ++j) {
-      x[j] = j0 + j < valid ? exp_of<A>(x[j] - all.max) * scale : 0.0f;
-      if (j0 + j == target && j0 + j < valid) x[j] -= dscale;
-    }
-    store<N>(out + j0, x);
+    for (int j = 0; j < N; ++j) x[j] -= j == at ? row.dscale : 0.0f;
+  }
+  if (left < N) {
+    GPTBENCH_UNROLL
+    for (int j = 0; j < N; ++j) x[j] = j < left ? x[j] : 0.0f;
   }
 }
 
@@ -154,30 +187,81 @@ __device__ inline void finish_row(const CrossEntropyFinish& a, int64_t r, const 
 template <class A, int N>
 __global__ void __launch_bounds__(threads) cross_entropy_finish_kernel(CrossEntropyFinish a) {
   const float dscale = weight_of_rows(a);
-  for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x)
-    finish_row<A, N>(
-        a, r, static_cast<const A*>(a.logits) + r * a.V_tp,
-        {static_cast<const float*>(a.row_max)[r], static_cast<const float*>(a.row_sum)[r]}, dscale);
+  for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
+    A* const logits = static_cast<A*>(a.logits) + r * a.V_tp;
+    const RowGradient row = row_gradient(
+        a, r, {static_cast<const float*>(a.row_max)[r], static_cast<const float*>(a.row_sum)[r]},
+        dscale);
+    for (int64_t v = threadIdx.x; v * N < a.V_tp; v += threads) {
+      float x[N];
+      load<N>(x, logits + v * N);
+      to_gradient<A>(x, v, row);
+      store<N>(logits + v * N, x);
+    }
+  }
 }
 
-// Both, with the row in shared memory behind the statistics of warps.
+// Both, with the row in shared memory behind the statistics of warps, of which there are two sets
+// in turn. A thread copies, reads and writes the same vectors throughout: it computes with the
+// first of them while others arrive, and where one has been written, that of the next row is on its
+// way.
 template <class A>
-__global__ void __launch_bounds__(threads) cross_entropy_kernel(CrossEntropy a) {
-  GPTBENCH_DYNAMIC_SHARED(MaxSum, of_warps);
-  A* const row = reinterpret_cast<A*>(of_warps + warps);
-  constexpr int64_t piece = vector_bytes / static_cast<int64_t>(sizeof(A));
-  const float dscale = weight_of_rows(a.finish);
-  for (int64_t r = blockIdx.x; r < a.finish.R; r += gridDim.x) {
-    const A* const logits = static_cast<const A*>(a.statistics.logits) + r * a.finish.V_tp;
-    for (int64_t j = static_cast<int64_t>(threadIdx.x) * piece; j < a.finish.V_tp;
-         j += threads * piece)
-      copy_16_async(row + j, logits + j, true);
+__global__ void __launch_bounds__(threads, 2) cross_entropy_kernel(CrossEntropy a) {
+  constexpr int N = vector_bytes / static_cast<int>(sizeof(A));
+  constexpr int groups = 4;  // of a thread's vectors, which arrive together
+  GPTBENCH_DYNAMIC_SHARED(MaxSum, shared);
+  A* const row = reinterpret_cast<A*>(shared + 2 * warps);
+  MaxSum* of_warps = shared;
+  const CrossEntropyStatistics& s = a.statistics;
+  const CrossEntropyFinish& f = a.finish;
+  const int vectors = static_cast<int>(f.V_tp / N), valid = static_cast<int>(s.V_valid);
+  const int in_group = (vectors + groups * threads - 1) / (groups * threads) * threads;
+  const auto for_group = [&](int group, const auto& visit) {
+    const int end = (group + 1) * in_group;
+    for (int v = group * in_group + static_cast<int>(threadIdx.x); v < end && v < vectors;
+         v += threads)
+      visit(v);
+  };
+  const auto row_at = [&](int64_t r) { return static_cast<A*>(f.logits) + r * f.V_tp; };
+  const auto copy = [&](int v, int64_t r) { copy_16_async(row + v * N, row_at(r) + v * N, true); };
+  const float dscale = weight_of_rows(f);
+  int64_t r = blockIdx.x;
+  if (r >= f.R) return;
+  for (int group = 0; group < groups; ++group) {
+    for_group(group, [&](int v) { copy(v, r); });
     commit_copies();
+  }
+  for (; r < f.R; r += gridDim.x) {
+    MaxSum mine{-HUGE_VALF, 0.0f};
+    const auto add_group = [&](int group) {
+      for_group(group, [&](int v) {
+        if (v * N < valid) mine = with_vector<A, N>(mine, row, v, valid);
+      });
+    };
+    wait_for_copies<3>();
+    add_group(0);
+    wait_for_copies<2>();
+    add_group(1);
+    wait_for_copies<1>();
+    add_group(2);
     wait_for_copies<0>();
-    __syncthreads();
-    row_statistics<A, vector_width>(a.statistics, r, row, of_warps);
-    finish_row<A, vector_width>(a.finish, r, row, of_warps[0], dscale);
-    __syncthreads();  // the next row takes the place of this one
+    add_group(3);
+    note_target<A, N>(s, r, row);
+    const MaxSum all = over_block<A>(mine, of_warps);
+    note_statistics(s, r, all);
+    of_warps = of_warps == shared ? shared + warps : shared;
+    const RowGradient gradient = row_gradient(f, r, all, dscale);
+    const int64_t next = r + gridDim.x;
+    for (int group = 0; group < groups; ++group) {
+      for_group(group, [&](int v) {
+        float x[N];
+        load<N>(x, row + v * N);
+        to_gradient<A>(x, v, gradient);
+        store<N>(row_at(r) + v * N, x);
+        if (next < f.R) copy(v, next);
+      });
+      commit_copies();
+    }
   }
 }
 
@@ -229,11 +313,11 @@ void cross_entropy_finish(Queue& queue, const CrossEntropyFinish& a) {
            a);
 }
 
-// Two blocks per multiprocessor: one copies its row while the other computes.
+// Two blocks per multiprocessor.
 template <class A>
 void cross_entropy(Queue& queue, const CrossEntropy& a) {
   const CrossEntropyFinish& finish = a.finish;
-  const size_t shared = sizeof(MaxSum) * warps + sizeof(A) * static_cast<size_t>(finish.V_tp);
+  const size_t shared = sizeof(MaxSum) * 2 * warps + sizeof(A) * static_cast<size_t>(finish.V_tp);
   if (shared > shared_bytes_everywhere || !aligned<A>(finish.logits, finish.V_tp)) {
     cross_entropy_statistics<A>(queue, a.statistics);
     cross_entropy_finish<A>(queue, finish);

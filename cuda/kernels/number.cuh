@@ -175,6 +175,8 @@ __device__ inline std::enable_if_t<sizeof(A) == 2> store(A* p, const float (&x)[
   }
 }
 
+constexpr float log2_e = 1.44269504088896340736f, ln_2 = 0.69314718055994530942f;
+
 // exp and division, good to a few ulp for A = float; to 2 ulp + 2^-21 |x|, far below the rounding
 // to A, for narrower types.
 template <class A>

@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -53,11 +54,13 @@ class Array {
   Array& operator=(const Array&) = delete;
   void* data() const { return data_; }
   double* doubles() const { return static_cast<double*>(data_); }
+  // With the frequencies of text: that of token k is about in proportion to 1 / (k + 1).
   int32_t* tokens(int64_t n, int64_t vocab) const {
     std::vector<int32_t> values(static_cast<size_t>(n));
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<int32_t>(random_word(1, RandomStream::test, 0, i) %
-                                       static_cast<uint32_t>(vocab));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double place = random_word(1, RandomStream::test, 0, i) * 0x1p-32;
+      values[i] = static_cast<int32_t>(std::pow(static_cast<double>(vocab), place)) - 1;
+    }
     GPTBENCH_CUDA(
         cudaMemcpy(data_, values.data(), values.size() * sizeof(int32_t), cudaMemcpyHostToDevice));
     return static_cast<int32_t*>(data_);
