@@ -10,7 +10,9 @@ using AttentionPadding = HostKernel<bfloat16>;
 TEST_F(AttentionPadding, LengthsOfQueries) {
   for (const int64_t B : {0, 1, 13, 300}) {
     std::vector<int32_t> lengths(static_cast<size_t>(B) + 1, -1);
-    fill_lengths(*queue, lengths.data(), B, 77);
+    Queue& gpu = queue_under_test(*queue);
+    fill_lengths(gpu, lengths.data(), B, 77);
+    gpu.synchronize();
     for (int64_t b = 0; b <= B; ++b) EXPECT_EQ(lengths[static_cast<size_t>(b)], b < B ? 77 : -1);
   }
 }
@@ -26,7 +28,9 @@ TEST_F(AttentionPadding, RowsOfPaddingBecomeZero) {
       const std::vector<bfloat16> before = random_array<bfloat16>(B * T * row, 1);
       std::vector<bfloat16> x = before;
       bfloat16* const keys = x.data() + width;
-      zero_padded_rows(*queue, {{keys, keys + width}, lengths.data(), B, T, width, row});
+      Queue& gpu = queue_under_test(*queue);
+      zero_padded_rows(gpu, {{keys, keys + width}, lengths.data(), B, T, width, row});
+      gpu.synchronize();
       for (int64_t i = 0; i < B * T * row; ++i) {
         const int64_t b = i / (T * row), t = i / row % T, c = i % row;
         const bool cleared = t >= lengths[static_cast<size_t>(b)] && c >= width && c < 3 * width;

@@ -24,6 +24,10 @@ const KernelTable& kernels_under_test(const Device& /*host*/, ComputeType comput
                                         : cuda::table<float>;
 }
 
+Queue& queue_under_test(Queue& of_host) {
+  return of_host;
+}
+
 bool kernels_round_alike() {
   return true;
 }

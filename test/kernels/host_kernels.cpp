@@ -7,6 +7,10 @@ const KernelTable& kernels_under_test(const Device& host, ComputeType compute) {
   return host.kernels(compute);
 }
 
+Queue& queue_under_test(Queue& of_host) {
+  return of_host;
+}
+
 bool kernels_round_alike() {
   return true;
 }

@@ -136,6 +136,8 @@ void expect_same_bits(const std::vector<T>& x, const std::vector<T>& y, const ch
 // What the tests below call host_kernels: defined once a program, so that the same cases test the
 // kernels of the host (host_kernels.cpp) and those of CUDA (test/emulation, test/gpu).
 const KernelTable& kernels_under_test(const Device& host, ComputeType compute);
+// The queue that functions of theirs beside the table work on, whose synchronize() waits for them.
+Queue& queue_under_test(Queue& of_host);
 // Whether kernels under test that form the same expression round it alike; defined beside it. nvcc
 // contracts products and sums for each kernel by itself.
 bool kernels_round_alike();

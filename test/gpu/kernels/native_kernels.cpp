@@ -42,6 +42,11 @@ const KernelTable& kernels_under_test(const Device& host, ComputeType compute) {
   return fp32 = table_of<ComputeType::fp32>(host.kernels(compute));
 }
 
+Queue& queue_under_test(Queue& /*of_host*/) {
+  static CudaQueue queue;
+  return queue;
+}
+
 bool kernels_round_alike() {
   return false;
 }
