@@ -1,6 +1,6 @@
 #!/bin/bash
 # check.sh CALL | PART ...: what is to be seen on a machine with a GPU, from a bundle (make bundle) that was
-# unpacked there. check.sh --list prints the calls (a, b, c), their parts and each part's seconds; a call ends
+# unpacked there. check.sh --list prints the calls (a to d), their parts and each part's seconds; a call ends
 # within eight minutes, the most valuable first. Each part ends by the sum of the seconds up to it, whatever
 # it left unfinished; what no time is left for is said to be skipped. $PERCENT (100) scales all seconds.
 # $OUT (./gpu_check) receives, as results arrive: summary.txt, a few lines per command with clock, power and
@@ -21,16 +21,22 @@ a 1.3b      60
 a 7b        90 micro-batch 2
 a profile   70 one step of 124m by kernel (ncu)
 b info      40
-b attention 110 own kernels and cuDNN's on the models of a
-b graph     40 steps issued, and replayed as a CUDA graph
-b fp8       90 mpt-1b in bf16 and fp8
-b torch     150 torch.compile on the models of a
-b 7b_full   40 full recomputation, micro-batch 4
+b attention 95 own kernels and cuDNN's on the models of a
+b graph     30 steps issued, and replayed as a CUDA graph
+b fp8       70 mpt-1b in bf16 and fp8
+b torch     200 torch.compile on the models of a
+b 7b_full   35 full recomputation, micro-batch 4
 c info      40
 c cases     80 test_gpu_kernels
 c decks     130 small models in every precision and option
 c ranks     110 decompositions of ranks that share the GPU
 c sanitize  110 compute-sanitizer on our kernels
+d info      40
+d verified  100 124m in bf16 against the reference, as it is quoted
+d calibrate 130 machine profiles of 124m and 1.3b, which projections of the runs of a can take
+d nccl      20 NCCL is opened
+d resume    80 checkpoints of 124m; a resumed run repeats the steps of an unbroken one
+d burn_in   75 1.3b for a minute: drift, clock, power
 END
 }
 
@@ -278,12 +284,23 @@ part_torch() {
     skip "torch: no Python here has PyTorch"
     return
   fi
-  for model in 124m 350m 1.3b; do
-    read -r _ _ layers hidden heads length batch _ <<<"$(awk -v model="$model" '$1 == model' <<<"$models")"
-    try "torch_$model" 80 "$torch" "$bundle/test/bench/pytorch_step.py" --layers "$layers" --hidden "$hidden" \
-      --heads "$heads" --vocab 50304 --length "$length" --batch "$batch" --accumulate 8 --compute bf16 --steps 5 \
-      --device cuda --compile || continue
-    grep '^pytorch' "$logs/torch_$model.log" | tee -a "$summary"
+  # A first run of each, all at once, leaves the compiled kernels in PyTorch's cache: that takes a minute a model.
+  local first="" timed
+  for timed in no yes; do
+    for model in 124m 350m 1.3b; do
+      read -r _ _ layers hidden heads length batch _ <<<"$(awk -v model="$model" '$1 == model' <<<"$models")"
+      set -- "$torch" "$bundle/test/bench/pytorch_step.py" --layers "$layers" --hidden "$hidden" --heads "$heads" \
+        --vocab 50304 --length "$length" --batch "$batch" --accumulate 8 --compute bf16 --device cuda --compile
+      if [ "$timed" = no ]; then
+        timeout -k 5 $((110 * PERCENT / 100)) "$@" --steps 1 >"$logs/torch_compile_$model.log" 2>&1 &
+        first="$first $!"
+      else
+        try "torch_$model" 45 "$@" --steps 5 || continue
+        grep '^pytorch' "$logs/torch_$model.log" | tee -a "$summary"
+      fi
+    done
+    # shellcheck disable=SC2086  # a list
+    if [ "$timed" = no ]; then wait $first; fi
   done
 }
 
@@ -334,7 +351,8 @@ part_ranks() {
 }
 
 # Our own kernels alone: NVIDIA's are instrumented slowly, and race by design. GEMMs take the algorithms of
-# a run before, so that no search runs under the sanitizer.
+# a run before, so that no search runs under the sanitizer. Under racecheck (2025.3) cuBLASLt's kernels of 16-bit
+# types do not start.
 part_sanitize() {
   if ! command -v compute-sanitizer >/dev/null; then
     skip "sanitize: no compute-sanitizer"
@@ -346,13 +364,61 @@ part_sanitize() {
     # shellcheck disable=SC2086  # a list of keys
     gpu 1 "unchecked_$type" 30 $small "precision.compute=$type" run.verify=F &&
       known=run.algorithms=$work/unchecked_$type/result.h5
-    for check in memcheck racecheck; do
+    for check in memcheck $([ "$type" = fp32 ] && echo racecheck); do
       tool="compute-sanitizer --tool $check --kernel-name kns=gptbench --error-exitcode 1"
       # shellcheck disable=SC2086
       gpu 1 "${check}_$type" 60 $small "precision.compute=$type" run.verify=F $known
       tool=
     done
   done
+}
+
+# headline LOG: the box at the end of a run.
+headline() { sed -nE '/^(VALID|INVALID|NOT VERIFIED)/,/^====/p' "$1" | grep -v '^===' | sed 's/^/          /' | tee -a "$summary"; }
+
+part_verified() {
+  gpu 1 verified 95 model.preset=gpt2-124m model.seq_length=1024 batch.micro_batch_size=32 \
+    batch.global_batch_size=256 precision.compute=bf16 run.steps=20 run.warmup_steps=3 output.flops_convention=mpt
+  headline "$logs/verified.log"
+  cp "$work/verified/result.h5" "$logs/verified.h5" 2>/dev/null
+}
+
+part_calibrate() {
+  local model preset length batch
+  for model in 124m 1.3b; do
+    read -r _ preset _ _ _ length batch _ <<<"$(awk -v model="$model" '$1 == model' <<<"$models")"
+    try "calibrate_$model" 65 sh "$bundle/launch" 1 gptbench --calibrate "$deck" run.device=cuda \
+      "run.name=$model" "output.directory=$work/calibrate_$model" run.time_limit_s=45 "model.preset=$preset" \
+      "model.seq_length=$length" "batch.micro_batch_size=$batch" "batch.global_batch_size=$batch" precision.compute=bf16
+    last_word "$logs/calibrate_$model.log" | tee -a "$summary"
+    cp "$work/calibrate_$model"/*.in "$logs/" 2>/dev/null
+    cp "$work/calibrate_$model/result.h5" "$logs/calibrate_$model.h5" 2>/dev/null
+  done
+}
+
+# shellcheck disable=SC2086  # a list of keys
+part_nccl() {
+  gpu 1 nccl 20 $small run.comm=nccl
+  grep -io 'nccl [0-9][^;,]*' "$logs/nccl.log" | head -n 1 | tee -a "$summary"
+}
+
+part_resume() {
+  local keys="model.preset=gpt2-124m model.seq_length=1024 batch.micro_batch_size=16 batch.global_batch_size=32
+    precision.compute=bf16 run.verify=F run.warmup_steps=1 run.attention=native run.deterministic=T model.dropout=0.1"
+  # shellcheck disable=SC2086
+  {
+    gpu 1 unbroken 40 $keys run.steps=8
+    keys="$keys run.algorithms=$work/unbroken/result.h5 checkpoint.directory=$work/checkpoints"
+    gpu 1 saved 40 $keys run.steps=4 checkpoint.every_steps=2
+    gpu 1 resumed 40 $keys run.steps=8 run.resume=auto
+  }
+  grep -i checkpoint "$logs/saved.log" "$logs/resumed.log" | sed 's/.*log:/          /' | head -n 8 | tee -a "$summary"
+  for log in unbroken resumed; do grep -E '^ *[5-8]/8 ' "$logs/$log.log" >"$logs/last_$log.log"; done
+  same_steps resumed_is_unbroken last_unbroken last_resumed
+}
+
+part_burn_in() {
+  bench burn_in 1.3b run.duration_s=45 && headline "$logs/burn_in.log"
 }
 
 for part in $wanted; do
