@@ -35,18 +35,20 @@ AttentionBlock block_of(const Plan& plan, const Op& op) {
 
 int64_t value_of(const Plan& plan, const Op& op, Dim dim, int64_t held_rows) {
   const ModelShape& s = plan.local;
-  const int64_t R = rows_in(op, held_rows), B = held_rows / plan.T_local();
+  // Divisions cost as much as all else here, so that only what is asked for is formed.
+  const auto R = [&] { return rows_in(op, held_rows); };
+  const auto B = [&] { return held_rows / plan.T_local(); };
   switch (dim) {
     case Dim::one:
       return 1;
     case Dim::R:
-      return R;
+      return R();
     case Dim::R_padded:
-      return padded_rows(R);
+      return padded_rows(R());
     case Dim::R_factor:
-      return op.as<GemmSize>().transposed ? padded_rows(R) : R;
+      return op.as<GemmSize>().transposed ? padded_rows(R()) : R();
     case Dim::n:
-      return elements_in(op, R);
+      return elements_in(op, R());
     case Dim::full:
       return elements_in(op, held_rows);
     case Dim::share:
@@ -60,9 +62,9 @@ int64_t value_of(const Plan& plan, const Op& op, Dim dim, int64_t held_rows) {
     case Dim::N:
       return op.as<GemmSize>().N;
     case Dim::R_q:
-      return B * block_of(plan, op).queries;
+      return B() * block_of(plan, op).queries;
     case Dim::R_k:
-      return B * block_of(plan, op).keys;
+      return B() * block_of(plan, op).keys;
     case Dim::HD:
       return s.H * s.D;
     case Dim::KV:
@@ -70,7 +72,7 @@ int64_t value_of(const Plan& plan, const Op& op, Dim dim, int64_t held_rows) {
     case Dim::H:
       return s.H;
     case Dim::B:
-      return B;
+      return B();
     case Dim::V: {
       const auto* loss = std::get_if<LossSize>(&op.size);
       return loss != nullptr ? loss->columns : s.V;
