@@ -12,8 +12,8 @@
 #include "base/units.h"
 #include "calibrate/measure_kernels.h"
 #include "deck/presets.h"
+#include "project/clock.h"
 #include "project/links.h"
-#include "project/work.h"
 #include "record/steps.h"
 
 namespace gptbench {

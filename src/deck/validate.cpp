@@ -317,10 +317,17 @@ void validate(const Deck& deck, LayoutFrom layout) {
   if (layout == LayoutFrom::deck) check_decomposition(deck);
 }
 
+void validate_layout(const Deck& deck) {
+  check_products(deck);
+  check_batch(deck);
+  check_gather(deck, LayoutFrom::deck);
+  check_decomposition(deck);
+}
+
 void check_ranks(const Deck& deck, int64_t ranks) {
   const Config& c = deck.config;
   const int64_t replica = model_ranks(c);
-  const std::string product =
+  const char* const product =
       "tensor x pipeline x context = {=parallel.tensor_parallel} x {=parallel.pipeline_parallel} x "
       "{=parallel.context_parallel}";
   if (ranks % replica != 0) {

@@ -20,6 +20,8 @@ LayoutFrom layout_from(const Config& config);
 // with the place of the key that the user set last. What only a whole layout can break is not
 // checked where a search decides it: the search validates each layout.
 void validate(const Deck& deck, LayoutFrom layout = LayoutFrom::deck);
+// Only what a search skips, of a deck that has passed the rest: for layouts by the thousand.
+void validate_layout(const Deck& deck);
 
 // The decomposition against the number of ranks. Throws Error(Exit::usage) that names rank counts
 // or values that work.

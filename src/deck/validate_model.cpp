@@ -40,10 +40,6 @@ void check_pairs(const Deck& deck) {
     deck.fail({"model.vocab_size", "model.family"},
               "{model.vocab_size} leaves no room for tokens beside [CLS], [SEP] and [MASK]; use at "
               "least 8");
-  if (deck.config.parallel.context_parallel > 1)
-    deck.fail({"parallel.context_parallel", "model.family"},
-              "parallel.context_parallel > 1 is not for family = 'bert': its pooler and labels "
-              "belong to whole sequences; use tensor_parallel with sequence_parallel = .true.");
 }
 
 void check_family(const Deck& deck) {

@@ -81,7 +81,12 @@ void check_tensor(const Deck& deck) {
 void check_context(const Deck& deck) {
   const int64_t cp = deck.config.parallel.context_parallel;
   const int64_t T = deck.config.model.seq_length;
-  if (cp == 1 || (T % 2 == 0 && (T / 2) % cp == 0)) return;
+  if (cp == 1) return;
+  if (family_row(deck.config.model.family).head == HeadKind::masked)
+    deck.fail({"parallel.context_parallel", "model.family"},
+              "parallel.context_parallel > 1 is not for family = 'bert': its pooler and labels "
+              "belong to whole sequences; use tensor_parallel with sequence_parallel = .true.");
+  if (T % 2 == 0 && (T / 2) % cp == 0) return;
   const int64_t below = T / (2 * cp) * (2 * cp);
   deck.fail({"parallel.context_parallel", "model.seq_length"},
             "{parallel.context_parallel} cuts each sequence into " + to_string(2 * cp) +

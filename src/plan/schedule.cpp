@@ -36,6 +36,26 @@ void zero_bubble(int64_t p, int64_t m, int64_t stage, const Visit& visit) {
   while (w < m) add(PassKind::weight, w);
 }
 
+// Whether all micro-batches of a step are within the span at one time.
+bool holds_all(const StageSchedule& schedule, const PassSpan& span) {
+  return schedule.schedule == PipelineSchedule::gpipe && schedule.p > 1 && span.first < span.last;
+}
+
+// Calls change(chunk, 1) where a micro-batch enters the span, change(chunk, -1) where it has left
+// it. A micro-batch is under way for fewer than 4 p others, and the order of passes has period p,
+// so that 8 p micro-batches show all; the last group may be shorter.
+template <class Change>
+void go_along(StageSchedule schedule, const PassSpan& span, const Change& change) {
+  if (schedule.m > 8 * schedule.p) schedule.m = 8 * schedule.p + schedule.m % schedule.p;
+  const std::vector<StagePass> passes = stage_passes(schedule);
+  auto entering = passes.begin();
+  for (auto pass = passes.begin(); pass != passes.end(); ++pass) {
+    for (; entering != passes.end() && entering - pass <= span.ahead; ++entering)
+      if (entering->kind == span.first) change(static_cast<size_t>(entering->chunk), 1);
+    if (pass->kind == span.last) change(static_cast<size_t>(pass->chunk), -1);
+  }
+}
+
 }  // namespace
 
 void for_each_pass(const StageSchedule& schedule, const Visit& visit) {
@@ -74,23 +94,21 @@ PassKind last_pass(const StageSchedule& schedule) {
 
 int64_t most_within(const StageSchedule& schedule, const PassSpan& span,
                     const std::vector<int64_t>& weight) {
-  if (schedule.schedule == PipelineSchedule::gpipe && schedule.p > 1 && span.first < span.last)
+  if (holds_all(schedule, span))
     return checked_product(schedule.m, weight.front(), "micro-batches in flight");
-  // A micro-batch is under way for fewer than 4 p others, and the order of passes has period p. The
-  // last group may be shorter.
-  StageSchedule start = schedule;
-  if (schedule.m > 8 * schedule.p) start.m = 8 * schedule.p + schedule.m % schedule.p;
-  std::vector<int64_t> change(1);  // [pass] of the sum, where the pass begins
-  for_each_pass(start, [&](const StagePass& pass) {
-    const int64_t by = weight[static_cast<size_t>(pass.chunk)];
-    const auto i = static_cast<int64_t>(change.size()) - 1;
-    change.push_back(0);
-    if (pass.kind == span.first)
-      change[static_cast<size_t>(std::max<int64_t>(0, i - span.ahead))] += by;
-    if (pass.kind == span.last) change.back() -= by;
-  });
   int64_t sum = 0, most = 0;
-  for (const int64_t each : change) most = std::max(most, sum += each);
+  go_along(schedule, span, [&](size_t chunk, int64_t change) {
+    most = std::max(most, sum += change * weight[chunk]);
+  });
+  return most;
+}
+
+std::vector<int64_t> most_within_each(const StageSchedule& schedule, const PassSpan& span) {
+  std::vector<int64_t> now(static_cast<size_t>(schedule.v)), most(now);
+  if (holds_all(schedule, span)) return {schedule.m};
+  go_along(schedule, span, [&](size_t chunk, int64_t change) {
+    most[chunk] = std::max(most[chunk], now[chunk] += change);
+  });
   return most;
 }
 

@@ -54,6 +54,8 @@ struct PassSpan {
 // most n at a time, no two of them have the same remainder mod n.
 int64_t most_within(const StageSchedule& schedule, const PassSpan& span,
                     const std::vector<int64_t>& weight);
+// [chunk]: the same of each alone.
+std::vector<int64_t> most_within_each(const StageSchedule& schedule, const PassSpan& span);
 
 // The schedule with forward passes of one unit of time and backward ones of two (one and one where
 // weight gradients are apart), a line per stage: "F3" forward of micro-batch 3, "B" backward, "W"

@@ -26,7 +26,6 @@ std::vector<Plan> plans_of_unlike_stages(Plan plan);
 struct StageFigures {
   int64_t rank = 0;  // whose plan it is
   ClassBytes class_bytes{};
-  int64_t layers = 0;       // of its virtual stages together
   int64_t kept_layers = 0;  // whose activations it keeps at a time, counted per micro-batch
   double model_flops = 0.0, recompute_flops = 0.0, fp8_flops = 0.0;  // as in Plan
 };

@@ -13,7 +13,7 @@
 #include "plan/tasks.h"
 #include "post/plan_of.h"
 #include "post/regions.h"
-#include "project/work.h"
+#include "project/clock.h"
 #include "record/steps.h"
 
 namespace gptbench {

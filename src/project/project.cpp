@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "deck/validate.h"
 #include "plan/cost.h"
+#include "project/clock.h"
 #include "project/links.h"
 #include "project/timeline.h"
 #include "record/flops.h"
@@ -44,8 +45,18 @@ StepTime walk_step(const std::vector<Lane>& lanes, const Software& software) {
 }
 
 // Seconds by which the slowest of all ranks computes longer than their mean.
-double straggler_s(const Plan& plan, const Machine& machine, double computing_s) {
-  return machine.jitter * expected_largest(static_cast<double>(plan.grid.size())) * computing_s;
+double straggler_s(int64_t ranks, const Machine& machine, double computing_s) {
+  return machine.jitter * expected_largest(static_cast<double>(ranks)) * computing_s;
+}
+
+LeastTime least_time(const StepWork& work, const Machine& machine, const Software& software) {
+  LeastTime least(software);
+  for (const RankWork& stage : work.stages) {
+    Clock clock(stage.plan, machine, software);
+    least.add(ProgramClock(stage.plan, software, clock)
+                  .stage_time(work.batches, stage.plan.chunks.size()));
+  }
+  return least;
 }
 
 // The value at `m` of the line through two points.
@@ -95,12 +106,8 @@ double expected_largest(double n) {
   return last = sum;
 }
 
-namespace {
-
-// A plan of rank 0 by `make`: make_plan() or make_plan_without_waits().
-template <class Make>
-Plan plan_of_first(const Deck& deck, int64_t ranks, const Machine& machine,
-                   const Software& software, const Make& make) {
+PlannedRun planned_run(const Deck& deck, int64_t ranks, const Machine& machine,
+                       const Software& software) {
   Config config = resolve(deck, ranks);
   if (config.run.device == DeviceKind::auto_)
     config.run.device = machine.accelerator != 0.0 ? DeviceKind::cuda : DeviceKind::host;
@@ -113,41 +120,31 @@ Plan plan_of_first(const Deck& deck, int64_t ranks, const Machine& machine,
   DeviceTraits traits = device_traits(config.run.device);
   traits.fuses = software.fuses != 0.0;
   traits.single_pass = false;  // of this program alone
-  return make(config, ranks, 0, traits);
+  return {std::move(config), traits};
 }
-
-}  // namespace
 
 std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& machine,
                               const Software& software) {
-  const auto make = [](const auto&... arguments) { return make_plan(arguments...); };
-  return stage_plans(plan_of_first(deck, ranks, machine, software, make));
+  const PlannedRun run = planned_run(deck, ranks, machine, software);
+  return stage_plans(make_plan(run.config, ranks, 0, run.traits));
 }
 
 std::vector<Plan> unlike_stages(const Deck& deck, int64_t ranks, const Machine& machine,
                                 const Software& software) {
-  return plans_of_unlike_stages(
-      plan_of_first(deck, ranks, machine, software, make_plan_without_waits));
+  const PlannedRun run = planned_run(deck, ranks, machine, software);
+  return plans_of_unlike_stages(make_plan_without_waits(run.config, ranks, 0, run.traits));
 }
 
 StepWork step_work(std::vector<Plan> stages) {
   StepWork work;
   for (const Plan& stage : stages) work.figures.push_back(figures_of(stage));
   const Plan& plan = stages.front();
-  const BatchConfig& batch = plan.config.batch;
-  // Enough for a pipeline to fill, run and empty. Interleaved schedules take groups of stages.
-  const int64_t fewer = plan.grid.pipeline == 1 ? 2 : 3 * plan.grid.pipeline;
-  const int64_t walked = fewer + plan.grid.pipeline;
-  const bool is_whole = plan.micro_batches.size() <= walked;
-  if (!is_whole) {
-    const int64_t mine = sequences_of(batch.global_batch_size, plan.grid.data, 0).count;
-    work.micro_batches = static_cast<double>(mine) / static_cast<double>(batch.micro_batch_size);
-    work.walked = static_cast<double>(walked);
-    work.fewer = static_cast<double>(fewer);
-  }
+  work.batches = step_batches(plan.micro_batches.share.count, plan.micro_batches.each,
+                              plan.T_local(), plan.grid.pipeline);
   for (Plan& stage : stages)
-    work.stages.push_back(is_whole ? work_of(std::move(stage))
-                                   : work_of(std::move(stage), walked, fewer));
+    work.stages.push_back(work.batches.fewer == 0
+                              ? work_of(std::move(stage))
+                              : work_of(std::move(stage), work.batches.walked, work.batches.fewer));
   return work;
 }
 
@@ -159,11 +156,13 @@ StepWork step_work(const Deck& deck, int64_t ranks, const Machine& machine,
 StepTime step_time(const StepWork& work, const Machine& machine, const Software& software) {
   std::vector<Lane> lanes = lanes_of(work, machine, software);
   StepTime time = walk_step(lanes, software);
-  if (work.fewer > 0.0) {
+  const StepBatches& batches = work.batches;
+  if (batches.fewer > 0) {
     for (Lane& lane : lanes) lane.fewer = true;
     const StepTime less = walk_step(lanes, software);
     const auto extend = [&](double& longer, double shorter) {
-      longer = on_line(work.micro_batches, work.fewer, shorter, work.walked, longer);
+      longer = on_line(batches.full, static_cast<double>(batches.fewer), shorter,
+                       static_cast<double>(batches.walked), longer);
     };
     extend(time.sec_per_it, less.sec_per_it);
     extend(time.computing_s, less.computing_s);
@@ -177,7 +176,9 @@ StepTime step_time(const StepWork& work, const Machine& machine, const Software&
     time.computing_s = std::max(time.computing_s, least_s);
     time.sec_per_it = std::max(time.sec_per_it, least_s);
   }
-  time.straggler_s = straggler_s(work.plan(), machine, time.computing_s);
+  if (batches.fewer > 0)
+    time.sec_per_it = std::max(time.sec_per_it, least_time(work, machine, software).least_s());
+  time.straggler_s = straggler_s(work.plan().grid.size(), machine, time.computing_s);
   time.step_s = software.step_ms * 1e-3;
   time.sec_per_it += time.straggler_s + time.step_s;
   return time;
@@ -188,8 +189,14 @@ double least_step_s(const std::vector<Plan>& stages, const Machine& machine,
   double least_s = 0.0;
   for (const Plan& stage : stages)
     least_s = std::max(least_s, computing_s(stage, machine, software));
-  const double added_s = straggler_s(stages.front(), machine, least_s) + software.step_ms * 1e-3;
-  return least_s + added_s;
+  return least_s + straggler_s(stages.front().grid.size(), machine, least_s) +
+         software.step_ms * 1e-3;
+}
+
+double least_step_s(const LeastTime& least, int64_t ranks, const Machine& machine,
+                    const Software& software) {
+  return least.least_s() + straggler_s(ranks, machine, least.computing_s()) +
+         software.step_ms * 1e-3;
 }
 
 StepTimeline step_timeline(const StepWork& work, const Machine& machine, const Software& software) {
@@ -201,10 +208,15 @@ StepTimeline step_timeline(const StepWork& work, const Machine& machine, const S
 
 MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figures,
                        const Machine& machine, const Software& software) {
-  const auto rows = static_cast<double>(plan.micro_batches.rows);
+  return memory_need(plan, plan.micro_batches.rows, figures, machine, software);
+}
+
+MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFigures>& figures,
+                       const Machine& machine, const Software& software) {
   // Of one layer and micro-batch: each of the rank's rows has a score for each position.
-  const double scores = rows * static_cast<double>(plan.shape.T * plan.local.H);
-  const double logits = rows * static_cast<double>(plan.local.V);
+  const double scores =
+      static_cast<double>(rows) * static_cast<double>(plan.shape.T * plan.local.H);
+  const double logits = static_cast<double>(rows) * static_cast<double>(plan.local.V);
   const bool recomputes_all = plan.config.memory.activation_checkpointing == Recompute::full;
   const bool has_device = machine.accelerator != 0.0;
   MemoryNeed need;

@@ -8,6 +8,7 @@
 
 #include "deck/deck.h"
 #include "plan/stage_figures.h"
+#include "project/least_time.h"
 #include "project/profile.h"
 #include "project/timeline.h"
 #include "project/work.h"
@@ -19,9 +20,7 @@ namespace gptbench {
 struct StepWork {
   std::vector<RankWork> stages;
   std::vector<StageFigures> figures;
-  // A step of many micro-batches is walked with `walked` and with `fewer` of them; from there on
-  // its time is linear in their number. `fewer` is 0 where all are walked.
-  double micro_batches = 1.0, walked = 1.0, fewer = 0.0;
+  StepBatches batches;
 
   const Plan& plan() const { return stages.front().plan; }  // of rank 0
 };
@@ -29,6 +28,14 @@ struct StepWork {
 // together.
 StepWork step_work(const Deck& deck, int64_t ranks, const Machine& machine,
                    const Software& software);
+// The deck as it is planned: resolved, for a device and libraries as the machine and the software
+// have them. Throws as step_work() does.
+struct PlannedRun {
+  Config config;
+  DeviceTraits traits;
+};
+PlannedRun planned_run(const Deck& deck, int64_t ranks, const Machine& machine,
+                       const Software& software);
 // In two parts: plans of one rank of each stage, which is enough for memory; then their work.
 std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& machine,
                               const Software& software);
@@ -54,6 +61,9 @@ StepTime step_time(const StepWork& work, const Machine& machine, const Software&
 // computes, with stragglers and Software::step_ms. Far cheaper than step_time().
 double least_step_s(const std::vector<Plan>& stages, const Machine& machine,
                     const Software& software);
+// The same of a step of `ranks` ranks whose walk takes at least so long.
+double least_step_s(const LeastTime& least, int64_t ranks, const Machine& machine,
+                    const Software& software);
 
 // The step as it was walked, on lanes by stage with LaneTime::spans.
 struct StepTimeline {
@@ -71,6 +81,9 @@ struct MemoryNeed {
 };
 // `figures` by stage, of all or of unlike_stages(); `plan` of the first.
 MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figures,
+                       const Machine& machine, const Software& software);
+// The same of micro-batches of `rows` rows, whatever those of the plan are.
+MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFigures>& figures,
                        const Machine& machine, const Software& software);
 
 struct Projection : MemoryNeed {

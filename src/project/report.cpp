@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "plan/describe.h"
 #include "plan/traffic.h"
+#include "project/clock.h"
 #include "project/links.h"
 
 namespace gptbench {

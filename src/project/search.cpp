@@ -1,13 +1,14 @@
 #include "project/search.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <future>
-#include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <tuple>
 
@@ -15,62 +16,15 @@
 #include "base/units.h"
 #include "deck/binder.h"
 #include "deck/validate.h"
+#include "project/layout_space.h"
+#include "project/short_stages.h"
 
 namespace gptbench {
 namespace {
 
-std::vector<int64_t> divisors_of(int64_t n) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 1; d <= n / d; ++d) {
-    if (n % d != 0) continue;
-    divisors.push_back(d);
-    if (d != n / d) divisors.push_back(n / d);
-  }
-  std::sort(divisors.begin(), divisors.end());
-  return divisors;
-}
-
-// The sizes that cut `share` sequences into different numbers of micro-batches, each the smallest
-// that makes so many: 23 sequences are cut by 1, 2, 3, 4, 5, 6, 8, 12 and 23.
-std::vector<int64_t> micro_batches_of(int64_t share) {
-  std::vector<int64_t> sizes;
-  for (int64_t size = 1; size <= share;) {
-    const int64_t number = ceil_div(share, size);
-    sizes.push_back(ceil_div(share, number));
-    if (number == 1) break;
-    size = ceil_div(share, number - 1);
-  }
-  return sizes;
-}
-
-void set_layout(Config& config, const Layout& layout) {
-  ParallelConfig& parallel = config.parallel;
-  parallel.tensor_parallel = layout.tensor_parallel;
-  parallel.context_parallel = layout.context_parallel;
-  parallel.pipeline_parallel = layout.pipeline_parallel;
-  parallel.sequence_parallel = layout.sequence_parallel;
-  parallel.pipeline_schedule = layout.pipeline_schedule;
-  parallel.virtual_stages = layout.virtual_stages;
-  parallel.zero_stage = layout.zero_stage;
-  parallel.rank_order = layout.rank_order;
-  config.memory.activation_checkpointing = layout.activation_checkpointing;
-  config.batch.micro_batch_size = layout.micro_batch_size;
-}
-
 // How much of a layout a refusal is about: all layouts that share so much are refused alike. The
 // order is that in which layouts vary, the slowest first.
 enum class Part { grid, schedule, zero, recomputation, micro_batch };
-
-bool share(const Layout& a, const Layout& b, Part part) {
-  if (a.sequence_parallel != b.sequence_parallel) return false;
-  if (part >= Part::schedule && std::tie(a.pipeline_schedule, a.virtual_stages) !=
-                                    std::tie(b.pipeline_schedule, b.virtual_stages))
-    return false;
-  if (part >= Part::zero && a.zero_stage != b.zero_stage) return false;
-  if (part >= Part::recomputation && a.activation_checkpointing != b.activation_checkpointing)
-    return false;
-  return part < Part::micro_batch || a.micro_batch_size == b.micro_batch_size;
-}
 
 Part part_of(const Refusal& refusal) {
   static const std::map<std::string, Part> parts = {
@@ -87,32 +41,26 @@ Part part_of(const Refusal& refusal) {
   return part;
 }
 
-// A layout that fits. Its number is the place in the order of the search, which decides between
-// equals.
+// A layout that fits. Its number, of the grid and within it, is its place in the order of the
+// search, which decides between equals.
 struct Candidate {
   int64_t number = 0;
-  Layout layout;
-  double least_s = 0.0;  // least_step_s()
+  double least_s = 0.0;  // no step is shorter
 };
 
 // Findings of one thread.
 struct Found {
-  int64_t layouts = 0;
   std::vector<Candidate> candidates;
-  struct First {
-    int64_t count, number;
-    std::string example;  // of layout `number`
+  struct Some {
+    int64_t count, first;  // number of the first one
   };
-  std::map<std::string, First> left_out;  // by reason
+  std::map<std::string, Some> left_out;  // by reason
 
-  void leave_out(const std::string& reason, const First& some) {
+  void leave_out(const std::string& reason, const Some& some) {
     const auto [found, is_new] = left_out.insert({reason, some});
     if (is_new) return;
-    First& known = found->second;
-    known.count += some.count;
-    if (some.number >= known.number) return;
-    known.number = some.number;
-    known.example = some.example;
+    found->second.count += some.count;
+    found->second.first = std::min(found->second.first, some.first);
   }
 };
 
@@ -145,48 +93,249 @@ class Best {
   std::atomic<double> bound_s_ = INFINITY;
 };
 
-// The results of `work`, one per thread.
-template <class Work>
-auto on_all_threads(const Work& work) {
+// The results of `work`, one per thread. Calls `look` now and then meanwhile.
+template <class Work, class Look>
+auto on_all_threads(const Work& work, const Look& look) {
   std::vector<std::future<decltype(work())>> parts;
   for (unsigned t = std::max(1u, std::thread::hardware_concurrency()); t > 0; --t)
     parts.push_back(std::async(std::launch::async, work));
   std::vector<decltype(work())> results;
-  for (auto& part : parts) results.push_back(part.get());
+  for (auto& part : parts) {
+    while (part.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready) look();
+    results.push_back(part.get());
+  }
   return results;
 }
+
+// The number of a layout among all: of its grid, and within it.
+int64_t number_of(size_t grid, size_t number) {
+  return static_cast<int64_t>(grid << 32 | number);
+}
+
+MemoryNeed memory_of(const std::vector<Plan>& stages, const Machine& machine,
+                     const Software& software) {
+  std::vector<StageFigures> figures;
+  for (const Plan& stage : stages) figures.push_back(figures_of(stage));
+  return memory_need(stages.front(), figures, machine, software);
+}
+
+// The layouts of one grid: which are legal and fit, and how long their steps take at least.
+class GridSearch {
+ public:
+  // `deck`: that of the space, whose layout this changes.
+  GridSearch(const LayoutSpace& space, size_t grid, const Machine& machine,
+             const Software& software, Deck& deck, Found& found, std::atomic<int64_t>& judged)
+      : space_(space),
+        number_(grid),
+        choices_(space.grids()[grid]),
+        machine_(machine),
+        software_(software),
+        deck_(deck),
+        found_(found),
+        judged_(judged) {
+    grid_.tensor = choices_.grid.tensor_parallel;
+    grid_.context = choices_.grid.context_parallel;
+    grid_.pipeline = choices_.grid.pipeline_parallel;
+    grid_.data = space.ranks() / grid_.size();
+    share_ = ceil_div(deck.config.batch.global_batch_size, grid_.data);
+    orders_ = space.orders_of(grid_, machine.ranks_per_node);
+    stagings_.resize(choices_.schedules.size());
+  }
+
+  void run() {
+    Places at;
+    for (at.sequence_parallel = 0; at.sequence_parallel < choices_.sequence_parallel.size();
+         ++at.sequence_parallel)
+      for (at.recompute = 0; at.recompute < choices_.recomputed.size(); ++at.recompute)
+        for (const bool splits : {false, true}) {
+          stages_.reset();
+          alike_.reset();
+          for (at.zero_stage = 0; at.zero_stage < choices_.zero_stages.size(); ++at.zero_stage)
+            of_stages(at, splits);
+        }
+  }
+
+ private:
+  using Places = Choices::Places;
+  // Places that layouts share which are refused alike; `any`: they may differ.
+  static constexpr size_t any = ~size_t{0};
+  using Shared = std::array<size_t, 3>;
+
+  static Shared shared(const Places& at, Part part) {
+    return {at.sequence_parallel, part >= Part::schedule ? at.schedule : any,
+            part >= Part::zero ? at.zero_stage : any};
+  }
+
+  // Those that differ in schedule, virtual stages and micro-batch alone.
+  void of_stages(Places at, bool splits) {
+    if (alike_ == nullptr) alike_ = std::move(stages_);
+    stages_.reset();
+    must_plan_ = false;
+    for (at.schedule = 0; at.schedule < choices_.schedules.size(); ++at.schedule) {
+      const PipelineSchedule schedule = choices_.schedules[at.schedule].first;
+      if ((schedule == PipelineSchedule::zero_bubble) != splits) continue;
+      at.micro_batch = 0;
+      judged_ += static_cast<int64_t>(choices_.micro_batches.size());
+      if (is_known_refusal(at)) continue;
+      while (at.micro_batch < choices_.micro_batches.size() && of_layout(at)) ++at.micro_batch;
+    }
+  }
+
+  bool is_known_refusal(const Places& at) {
+    for (const Part part : {Part::zero, Part::schedule, Part::grid}) {
+      const auto found = refused_.find(shared(at, part));
+      if (found == refused_.end()) continue;
+      leave_out(found->second, at, choices_.micro_batches.size());
+      return true;
+    }
+    return false;
+  }
+
+  void leave_out(const std::string& reason, const Places& at, size_t count = 1) {
+    found_.leave_out(reason,
+                     {static_cast<int64_t>(count), number_of(number_, choices_.number_of(at))});
+  }
+
+  // False: larger micro-batches are refused alike, and counted.
+  bool of_layout(const Places& at) {
+    set_layout(deck_.config, choices_.layout(at));
+    try {
+      validate_layout(deck_);
+      check_ranks(deck_, space_.ranks());
+    } catch (const Refusal& refusal) {
+      const std::string reason = join(refusal.keys(), ", ");
+      const Part part = part_of(refusal);
+      if (part == Part::micro_batch) {
+        leave_out(reason, at);
+        return true;
+      }
+      if (part < Part::recomputation) refused_[shared(at, part)] = reason;
+      leave_out(reason, at, choices_.micro_batches.size() - at.micro_batch);
+      return false;
+    }
+    if (stages_ == nullptr && !must_plan_) make_stages();
+    if (stages_ == nullptr || !by_short_stages(at)) by_plan(at);
+    return true;
+  }
+
+  // Where short stages cannot stand for those of the deck, its plans must be made.
+  void make_stages() {
+    must_plan_ = true;
+    try {
+      PlannedRun run = planned_run(deck_, space_.ranks(), machine_, software_);
+      if (!ShortStages::can_stand_for(run.config)) return;
+      std::vector<int64_t> sizes = choices_.micro_batches;
+      while (sizes.size() > 1 && sizes.back() * grid_.data > run.config.batch.global_batch_size)
+        sizes.pop_back();
+      stages_ = std::make_unique<ShortStages>(
+          run.config, run.traits, ShortStages::Ranks{space_.ranks(), orders_, machine_, software_},
+          std::move(sizes), clocks_, alike_.get());
+    } catch (const Error&) {
+      return;
+    }
+    must_plan_ = false;
+  }
+
+  // False where their plans cannot be made.
+  bool by_short_stages(const Places& at) {
+    const int64_t micro_batch = choices_.micro_batches[at.micro_batch];
+    const Staging& staging = staging_of(at.schedule);
+    slots_.clear();
+    for (const int64_t stage : staging.unlike)
+      slots_.push_back(&slots_of(at.schedule, ceil_div(share_, micro_batch), stage));
+    try {
+      std::optional<bool> fits = stages_->fits(staging, slots_, micro_batch);
+      if (!fits)
+        fits = memory_of(unlike_stages(deck_, space_.ranks(), machine_, software_), machine_,
+                         software_)
+                   .fits();
+      if (!*fits)
+        leave_out("memory", at);
+      else
+        add(at, least_step_s(stages_->least_time(staging, micro_batch), space_.ranks(), machine_,
+                             software_));
+    } catch (const Error&) {
+      stages_.reset();
+      must_plan_ = true;
+      return false;
+    }
+    return true;
+  }
+
+  void by_plan(const Places& at) {
+    std::vector<Plan> stages;
+    try {
+      stages = unlike_stages(deck_, space_.ranks(), machine_, software_);
+    } catch (const Error&) {
+      return leave_out("plan", at);
+    }
+    if (memory_of(stages, machine_, software_).fits())
+      add(at, least_step_s(stages, machine_, software_));
+    else
+      leave_out("memory", at);
+  }
+
+  // Sums of the same numbers in another order may differ in their last digits.
+  void add(const Places& at, double least_s) {
+    found_.candidates.push_back(
+        {number_of(number_, choices_.number_of(at)), least_s * (1.0 - 1e-9)});
+  }
+
+  const Staging& staging_of(size_t schedule) {
+    std::optional<Staging>& staging = stagings_[schedule];
+    const Config& config = deck_.config;
+    if (!staging)
+      staging.emplace(make_chunks(model_shape(config.model, grid_.tensor),
+                                  grid_.pipeline * choices_.schedules[schedule].second,
+                                  integers_of(config.parallel.stage_layers)),
+                      grid_.pipeline,
+                      choices_.schedules[schedule].first == PipelineSchedule::zero_bubble);
+    return *staging;
+  }
+
+  StageSlots& slots_of(size_t schedule, int64_t micro_batches, int64_t stage) {
+    const auto& [kind, virtual_stages] = choices_.schedules[schedule];
+    const StageSchedule of_stage{kind, grid_.pipeline, virtual_stages, micro_batches, stage};
+    return stage_slots_.try_emplace({schedule, micro_batches, stage}, of_stage).first->second;
+  }
+
+  const LayoutSpace& space_;
+  size_t number_;
+  const Choices& choices_;
+  const Machine& machine_;
+  const Software& software_;
+  Deck& deck_;
+  Found& found_;
+  std::atomic<int64_t>& judged_;
+  Grid grid_;
+  int64_t share_ = 1;  // largest of a replica, sequences
+  std::vector<RankOrder> orders_;
+  std::map<Shared, std::string> refused_;         // and why
+  std::vector<std::optional<Staging>> stagings_;  // [schedule]
+  std::map<std::tuple<size_t, int64_t, int64_t>, StageSlots> stage_slots_;
+  ShortStages::Clocks clocks_;
+  std::unique_ptr<ShortStages> stages_, alike_;
+  bool must_plan_ = false;
+  std::vector<StageSlots*> slots_;  // of the stages of the layout in hand
+};
 
 class Search {
  public:
   Search(const Deck& deck, int64_t ranks, const Machine& machine, const Software& software,
          size_t top)
-      : deck_(deck), ranks_(ranks), machine_(machine), software_(software), top_(top) {
-    int64_t& batch = deck_.config.batch.global_batch_size;
-    if (batch == 0) batch = resolve(deck_, ranks).batch.global_batch_size;
-    if (!is_fixed("parallel.data_parallel")) deck_.config.parallel.data_parallel = 0;
-    config_ = deck_.config;
-    const ParallelConfig& parallel = config_.parallel;
-    for (const int64_t tensor : axis("parallel.tensor_parallel", parallel.tensor_parallel))
-      for (const int64_t context : axis("parallel.context_parallel", parallel.context_parallel))
-        for (const int64_t pipeline :
-             axis("parallel.pipeline_parallel", parallel.pipeline_parallel)) {
-          Layout grid;
-          grid.tensor_parallel = tensor;
-          grid.context_parallel = context;
-          grid.pipeline_parallel = pipeline;
-          if (ranks % (tensor * context) == 0 && ranks / (tensor * context) % pipeline == 0)
-            grids_.push_back(grid);
-        }
-    if (grids_.empty()) check_ranks(deck_, ranks);  // fixed sizes that the ranks do not hold
+      : space_(deck, ranks), machine_(machine), software_(software), top_(top) {
+    validate(space_.deck(), LayoutFrom::search);
+    for (const Choices& choices : space_.grids()) layouts_ += static_cast<int64_t>(choices.count());
   }
 
-  LayoutSearch run() const {
+  LayoutSearch run(const SearchWatch& watch) {
+    const auto look = [&] {
+      if (watch) watch({layouts_, judged_, projected_});
+    };
     Found all;
     std::atomic<size_t> next{0};
-    for (Found& found : on_all_threads([&] { return candidates_of_grids(next); })) {
-      all.layouts += found.layouts;
-      std::move(found.candidates.begin(), found.candidates.end(),
-                std::back_inserter(all.candidates));
+    for (Found& found : on_all_threads([&] { return candidates_of_grids(next); }, look)) {
+      all.candidates.insert(all.candidates.end(), found.candidates.begin(), found.candidates.end());
       for (const auto& [reason, some] : found.left_out) all.leave_out(reason, some);
     }
     // From the most promising on, until the rest cannot be among the best.
@@ -196,158 +345,56 @@ class Search {
               });
     Best best(top_);
     next = 0;
+    on_all_threads([&] { return project_candidates(all.candidates, next, best); }, look);
     LayoutSearch search;
-    for (const int64_t projected :
-         on_all_threads([&] { return project_candidates(all.candidates, next, best); }))
-      search.projected += projected;
-    search.layouts = all.layouts;
+    search.layouts = layouts_;
     search.fitting = static_cast<int64_t>(all.candidates.size());
-    search.global_batch_size = config_.batch.global_batch_size;
+    search.projected = projected_;
+    search.global_batch_size = space_.deck().config.batch.global_batch_size;
     search.best = best.take();
-    for (auto& [reason, left] : all.left_out)
-      search.left_out.push_back({reason, left.example, left.count});
+    for (const auto& [reason, some] : all.left_out)
+      search.left_out.push_back({reason, example_of(some.first), some.count});
     std::stable_sort(search.left_out.begin(), search.left_out.end(),
                      [](const LeftOut& a, const LeftOut& b) { return a.count > b.count; });
     return search;
   }
 
  private:
-  bool is_fixed(const std::string& key) const {
-    const size_t dot = key.find('.');
-    return deck_.origin(key.substr(0, dot), key.substr(dot + 1)).kind == Origin::Kind::command_line;
-  }
-  template <class T>
-  std::vector<T> values(const std::string& key, const T& fixed, std::vector<T> all) const {
-    return is_fixed(key) ? std::vector<T>{fixed} : std::move(all);
-  }
-  std::vector<int64_t> axis(const std::string& key, int64_t fixed) const {
-    return values(key, fixed, divisors_of(ranks_));
+  Layout layout(int64_t number) const {
+    const Choices& choices = space_.grids()[static_cast<size_t>(number >> 32)];
+    return choices.layout(choices.places_of(static_cast<size_t>(number & 0xffffffff)));
   }
 
-  // Schedules with their virtual stages. Of what stands on the command line and does not go
-  // together one is left, so that it is counted as refused.
-  std::vector<std::pair<PipelineSchedule, int64_t>> schedules(int64_t stages) const {
-    const ParallelConfig& parallel = config_.parallel;
-    const bool is_kind_fixed = is_fixed("parallel.pipeline_schedule"),
-               are_stages_fixed = is_fixed("parallel.virtual_stages");
-    using Kinds = std::vector<PipelineSchedule>;
-    std::vector<std::pair<PipelineSchedule, int64_t>> all;
-    for (const PipelineSchedule kind : values<PipelineSchedule>(
-             "parallel.pipeline_schedule", parallel.pipeline_schedule,
-             stages == 1 ? Kinds{PipelineSchedule::_1f1b}
-                         : Kinds{PipelineSchedule::gpipe, PipelineSchedule::_1f1b,
-                                 PipelineSchedule::zero_bubble, PipelineSchedule::interleaved})) {
-      const bool has_several = kind == PipelineSchedule::interleaved && stages > 1;
-      if (are_stages_fixed) {
-        const bool go_together = has_several == (parallel.virtual_stages > 1);
-        if (go_together || is_kind_fixed || stages == 1)
-          all.emplace_back(kind, parallel.virtual_stages);
-        continue;
-      }
-      const int64_t least = has_several ? 2 : 1;
-      int64_t most = has_several ? config_.model.num_layers / stages : 1;
-      if (is_kind_fixed) most = std::max(most, least);
-      for (int64_t v = least; v <= most; ++v) all.emplace_back(kind, v);
-    }
-    return all;
+  // Grids, one after the other, until none is left.
+  Found candidates_of_grids(std::atomic<size_t>& next) {
+    Found found;
+    Deck deck = space_.deck();
+    for (size_t grid; (grid = next++) < space_.grids().size();)
+      GridSearch(space_, grid, machine_, software_, deck, found, judged_).run();
+    return found;
   }
 
-  // All layouts of a grid, in the order of Part.
-  std::vector<Layout> layouts_of(Layout layout) const {
-    const int64_t model = layout.tensor_parallel * layout.pipeline_parallel;
-    const int64_t copies = ranks_ / model;  // data x context
-    const std::vector<bool> halves = values<bool>(
-        "parallel.sequence_parallel", config_.parallel.sequence_parallel,
-        layout.tensor_parallel > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false});
-    const std::vector<int64_t> stages =
-        values<int64_t>("parallel.zero_stage", config_.parallel.zero_stage,
-                        copies > 1 ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0});
-    const std::vector<Recompute> recomputed = values<Recompute>(
-        "memory.activation_checkpointing", config_.memory.activation_checkpointing,
-        {Recompute::none, Recompute::selective, Recompute::full});
-    const std::vector<int64_t> sizes =
-        values<int64_t>("batch.micro_batch_size", config_.batch.micro_batch_size,
-                        micro_batches_of(ceil_div(config_.batch.global_batch_size,
-                                                  copies / layout.context_parallel)));
-    std::vector<Layout> layouts = {layout};
-    const auto cross = [&](const auto& choices, const auto& set) {
-      std::vector<Layout> crossed;
-      for (const Layout& each : layouts)
-        for (const auto& choice : choices) set(crossed.emplace_back(each), choice);
-      layouts = std::move(crossed);
-    };
-    cross(halves, [](Layout& each, bool choice) { each.sequence_parallel = choice; });
-    cross(schedules(layout.pipeline_parallel), [](Layout& each, const auto& choice) {
-      std::tie(each.pipeline_schedule, each.virtual_stages) = choice;
-    });
-    cross(stages, [](Layout& each, int64_t choice) { each.zero_stage = choice; });
-    cross(recomputed,
-          [](Layout& each, Recompute choice) { each.activation_checkpointing = choice; });
-    cross(sizes, [](Layout& each, int64_t choice) { each.micro_batch_size = choice; });
-    return layouts;
-  }
-
-  // Whether a layout can run, and how fast at best; or why not, and what part of it decides that.
-  struct Outcome {
-    double least_s = 0.0;
-    std::string reason, example;  // "": it fits
-    Part part = Part::micro_batch;
-  };
-  Outcome outcome_of(Deck& deck, const Layout& layout) const {
-    Outcome outcome;
-    set_layout(deck.config, layout);
-    std::vector<Plan> stages;
-    try {
-      validate(deck);
-      stages = unlike_stages(deck, ranks_, machine_, software_);
-    } catch (const Refusal& refusal) {
-      outcome.reason = join(refusal.keys(), ", ");
-      outcome.example = refusal.what();
-      outcome.part = part_of(refusal);
-      return outcome;
-    } catch (const Error& error) {
-      outcome.reason = "plan";
-      outcome.example = error.what();
-      return outcome;
+  // `candidates`: the one with the shortest least_s first. Returns true.
+  bool project_candidates(const std::vector<Candidate>& candidates, std::atomic<size_t>& next,
+                          Best& best) {
+    Deck deck = space_.deck();
+    for (size_t i; (i = next++) < candidates.size(); ++projected_) {
+      const Candidate& candidate = candidates[i];
+      if (candidate.least_s > best.bound_s()) break;
+      FoundLayout found{layout(candidate.number), 1, {}};
+      set_layout(deck.config, found.layout);
+      std::vector<Plan> stages = stage_plans(deck, space_.ranks(), machine_, software_);
+      found.data_parallel = stages.front().grid.data;
+      project_fastest_order(step_work(std::move(stages)), found);
+      best.offer(candidate.number, std::move(found));
     }
-    std::vector<StageFigures> figures;
-    for (const Plan& stage : stages) figures.push_back(figures_of(stage));
-    const MemoryNeed need = memory_need(stages.front(), figures, machine_, software_);
-    if (!need.fits()) {
-      constexpr auto gib = static_cast<double>(GiB);
-      outcome.reason = "memory";
-      outcome.example =
-          describe({layout, stages.front().grid.data, {}}) +
-          printed(": %.2f GiB and a reserve of %.2f, of %.2f", need.memory_bytes / gib,
-                  need.reserve_bytes / gib, need.limit_bytes / gib);
-      return outcome;
-    }
-    outcome.least_s = least_step_s(stages, machine_, software_);
-    return outcome;
-  }
-
-  // Orders of the axes that differ in how ranks lie on nodes, the default first. Axes of one rank
-  // lie anywhere.
-  std::vector<RankOrder> orders_of(const Grid& grid) const {
-    if (is_fixed("parallel.rank_order")) return {config_.parallel.rank_order};
-    std::vector<RankOrder> orders;
-    std::set<std::vector<Axis>> seen;
-    for (size_t i = 0; i < names_of(RankOrder{}).size(); ++i) {
-      const auto order = static_cast<RankOrder>(i);
-      std::vector<Axis> axes;
-      for (const Axis axis : axes_of(order))
-        if (grid.size_of(axis) > 1) axes.push_back(axis);
-      if (seen.insert(axes).second) orders.push_back(order);
-      if (static_cast<double>(grid.size()) <= machine_.ranks_per_node)
-        break;  // all links are alike
-    }
-    return orders;
+    return true;
   }
 
   // The order of ranks changes nothing in a plan but where its messages go.
   void project_fastest_order(StepWork work, FoundLayout& found) const {
     bool is_first = true;
-    for (const RankOrder order : orders_of(work.plan().grid)) {
+    for (const RankOrder order : space_.orders_of(work.plan().grid, machine_.ranks_per_node)) {
       for (RankWork& stage : work.stages) {
         stage.plan.grid.order = axes_of(order);
         stage.plan.rank = stage.plan.grid.rank_of(stage.plan.at);
@@ -360,59 +407,39 @@ class Search {
     }
   }
 
-  // Grids, one after the other, until none is left.
-  Found candidates_of_grids(std::atomic<size_t>& next) const {
-    Found found;
-    Deck deck = deck_;
-    for (size_t grid; (grid = next++) < grids_.size();) {
-      const std::vector<Layout> layouts = layouts_of(grids_[grid]);
-      found.layouts += static_cast<int64_t>(layouts.size());
-      for (size_t i = 0; i < layouts.size();) {
-        const size_t first = i++;
-        const auto number = static_cast<int64_t>(grid << 32 | first);
-        const Outcome outcome = outcome_of(deck, layouts[first]);
-        if (outcome.reason.empty()) {
-          found.candidates.push_back({number, layouts[first], outcome.least_s});
-          continue;
-        }
-        while (i < layouts.size() && share(layouts[i], layouts[first], outcome.part)) ++i;
-        found.leave_out(outcome.reason, {static_cast<int64_t>(i - first), number, outcome.example});
-      }
+  // The message about a layout that cannot run.
+  std::string example_of(int64_t number) const {
+    Deck deck = space_.deck();
+    const Layout left_out = layout(number);
+    set_layout(deck.config, left_out);
+    std::vector<Plan> stages;
+    try {
+      validate_layout(deck);
+      check_ranks(deck, space_.ranks());
+      stages = unlike_stages(deck, space_.ranks(), machine_, software_);
+    } catch (const Error& error) {
+      return error.what();
     }
-    return found;
+    const MemoryNeed need = memory_of(stages, machine_, software_);
+    constexpr auto gib = static_cast<double>(GiB);
+    return describe({left_out, stages.front().grid.data, {}}) +
+           printed(": %.2f GiB and a reserve of %.2f, of %.2f", need.memory_bytes / gib,
+                   need.reserve_bytes / gib, need.limit_bytes / gib);
   }
 
-  // `candidates`: the one with the shortest least_s first. Returns how many were projected.
-  int64_t project_candidates(const std::vector<Candidate>& candidates, std::atomic<size_t>& next,
-                             Best& best) const {
-    Deck deck = deck_;
-    int64_t projected = 0;
-    for (size_t i; (i = next++) < candidates.size(); ++projected) {
-      const Candidate& candidate = candidates[i];
-      if (candidate.least_s > best.bound_s()) break;
-      set_layout(deck.config, candidate.layout);
-      std::vector<Plan> stages = stage_plans(deck, ranks_, machine_, software_);
-      FoundLayout found{candidate.layout, stages.front().grid.data, {}};
-      project_fastest_order(step_work(std::move(stages)), found);
-      best.offer(candidate.number, std::move(found));
-    }
-    return projected;
-  }
-
-  Deck deck_;
-  Config config_;  // of the deck, with its global batch
-  int64_t ranks_;
+  LayoutSpace space_;
   const Machine& machine_;
   const Software& software_;
   size_t top_;
-  std::vector<Layout> grids_;  // of which only the sizes of axes are set
+  int64_t layouts_ = 0;
+  std::atomic<int64_t> judged_{0}, projected_{0};
 };
 
 }  // namespace
 
 LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
-                            const Software& software, int64_t top) {
-  return Search(deck, ranks, machine, software, static_cast<size_t>(top)).run();
+                            const Software& software, int64_t top, const SearchWatch& watch) {
+  return Search(deck, ranks, machine, software, static_cast<size_t>(top)).run(watch);
 }
 
 const std::vector<std::string>& layout_keys() {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -50,10 +51,17 @@ struct LayoutSearch {
   std::vector<LeftOut> left_out;  // most frequent first
 };
 
+// How far a search is: so many of the layouts are judged, and of those that fit projected.
+struct SearchProgress {
+  int64_t layouts = 0, judged = 0, projected = 0;
+};
+using SearchWatch = std::function<void(const SearchProgress& progress)>;
+
 // All layouts of `deck` on `ranks` ranks, of which `top`, at least 1, are kept. Takes as many
-// threads as the process may use. Throws Error(Exit::usage) where no layout fits the deck.
+// threads as the process may use, and calls `watch` from the calling one some times per second.
+// Throws Error(Exit::usage) where no layout fits the deck.
 LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
-                            const Software& software, int64_t top);
+                            const Software& software, int64_t top, const SearchWatch& watch = {});
 
 // Keys that a search sets, "group.key": those of Layout, data_parallel, global_batch_size.
 const std::vector<std::string>& layout_keys();

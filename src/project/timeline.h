@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "project/profile.h"
 #include "project/work.h"
 
 namespace gptbench {

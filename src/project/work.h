@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "project/profile.h"
 
 namespace gptbench {
 
@@ -31,6 +30,8 @@ struct Work {
   }
 };
 
+// Gradient of a linear layer's input, with that of the activation before it or not.
+bool is_backward_input(OpKind kind);
 // `rows`: those of the micro-batch that the operation's program has left.
 Work work_of(const Plan& plan, const Op& op, int64_t rows);
 
@@ -50,27 +51,5 @@ RankWork work_of(Plan plan);
 // `issues` are a step of `walked` full micro-batches in place of the plan's, `fewer` one of so
 // many.
 RankWork work_of(Plan plan, int64_t walked, int64_t fewer);
-
-// Seconds of each of RankWork::works.
-std::vector<double> seconds_of(const RankWork& rank, const Machine& machine,
-                               const Software& software);
-
-// Seconds that the rank's compute queue works in a step of its plan, if nothing delays it.
-double computing_s(const Plan& plan, const Machine& machine, const Software& software);
-
-// Seconds of a kernel by the figures of the machine, without launch and measured shapes. `peak`:
-// FLOP/s of its type that are reached, times of bytes are those of the machine's memory.
-double modelled_gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M,
-                       double N, double K, double bytes);
-// Attention of T positions and heads of D, whose scores stay on chip; `flops` count two GEMMs
-// forward and four backward, where the scores are formed again, which makes five.
-double modelled_attention_s(const Machine& machine, double peak, bool is_forward, double T,
-                            double D, double flops);
-
-// Seconds of one GEMM, from its FLOPs alone: tiles of the result go to the units in waves, the
-// last of which may be half empty. Where there are fewer tiles than units, the inner dimension is
-// split and the parts, f32, are summed through memory. FLOP/s and byte/s are what is reached.
-double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M, double N,
-              double K);
 
 }  // namespace gptbench

@@ -4,12 +4,14 @@
 
 #include "base/units.h"
 #include "project/search.h"
+#include "run/search_line.h"
 
 namespace gptbench {
 ChosenLayout with_best_layout(const Deck& deck, int64_t ranks, const Machine& machine,
                               const Software& software) {
   if (deck.config.run.layout == LayoutKind::given) return {deck, {}, ""};
-  const LayoutSearch search = search_layouts(deck, ranks, machine, software, 1);
+  SearchLine line;
+  const LayoutSearch search = search_layouts(deck, ranks, machine, software, 1, line.watch());
   if (search.best.empty())
     deck.fail({"run.layout"}, "{run.layout}: none of " + format_count(search.layouts) +
                                   " layouts of " + std::to_string(ranks) + " ranks fits on " +

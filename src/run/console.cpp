@@ -34,10 +34,14 @@ void Console::detail(const std::string& text) const {
   if (verbosity_ == Verbosity::verbose) always(text);
 }
 
+bool is_terminal(int descriptor) {
+  return !has_launcher && isatty(descriptor) != 0;
+}
+
 std::string tinted(const std::string& word, bool good) {
   const char* const no_color = std::getenv("NO_COLOR");
   const bool is_refused = no_color != nullptr && no_color[0] != '\0';
-  if (has_launcher || is_refused || isatty(STDOUT_FILENO) == 0) return word;
+  if (is_refused || !is_terminal(STDOUT_FILENO)) return word;
   return (good ? "\033[1;32m" : "\033[1;31m") + word + "\033[0m";
 }
 

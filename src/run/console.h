@@ -25,6 +25,9 @@ class Console {
   Verbosity verbosity_;
 };
 
+// Whether a user looks at this descriptor: a terminal without a launcher in between.
+bool is_terminal(int descriptor);
+
 // A word in green where it is good news and in red where it is not; without colour where standard
 // output is no terminal, a launcher stands between, or NO_COLOR is set (no-color.org).
 std::string tinted(const std::string& word, bool good);

@@ -8,6 +8,7 @@
 #include "deck/validate.h"
 #include "io/result_file.h"
 #include "plan/tasks.h"
+#include "project/clock.h"
 #include "record/flops.h"
 #include "record/steps.h"
 #include "run/assemble_record.h"

@@ -141,11 +141,11 @@ void write_trace(const std::string& directory, const StepWork& work, const StepT
   for (size_t stage = 0; stage < timeline.lanes.size(); ++stage) {
     const RankWork& rank = *timeline.lanes[stage].work;
     parts.push_back(lines_of(rank, timeline.times[stage]));
-    if (work.fewer > 0.0)
+    if (work.batches.fewer > 0)
       parts.back() += printed(
           ",\n{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%lld,\"args\":{\"labels\":"
-          "\"%.0f of %lld micro-batches\"}}",
-          static_cast<long long>(rank.plan.rank), work.walked,
+          "\"%lld of %lld micro-batches\"}}",
+          static_cast<long long>(rank.plan.rank), static_cast<long long>(work.batches.walked),
           static_cast<long long>(rank.plan.micro_batches.size()));
   }
   write_file_of(directory, parts);

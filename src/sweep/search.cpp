@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "deck/validate.h"
 #include "io/file_bytes.h"
+#include "run/search_line.h"
 
 namespace gptbench {
 namespace {
@@ -182,7 +183,11 @@ std::string run_search(const CommandLine& line) {
       line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
   const Deck deck = parse_deck(line.deck, read_deck_text(line.deck), line.overrides);
   validate(deck, LayoutFrom::search);
-  const LayoutSearch search = search_layouts(deck, line.ranks, machine, software, line.top);
+  LayoutSearch search;
+  {
+    SearchLine progress;
+    search = search_layouts(deck, line.ranks, machine, software, line.top, progress.watch());
+  }
   const SearchReport report = {deck, line.ranks, machine, software, search};
   std::string text = line.json ? search_json(report) + "\n" : search_text(report);
   if (line.decks_directory.empty()) return text;

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "calibrate/measure_kernels.h"
 #include "kept_text.h"
+#include "project/clock.h"
 #include "project/links.h"
 #include "project/project.h"
-#include "project/work.h"
 
 namespace gptbench {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "deck/deck.h"
 #include "deck/validate.h"
-#include "project/work.h"
+#include "project/clock.h"
 
 namespace gptbench {
 namespace {

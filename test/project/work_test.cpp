@@ -7,6 +7,7 @@
 
 #include "deck/deck.h"
 #include "deck/validate.h"
+#include "project/clock.h"
 
 namespace gptbench {
 namespace {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "project/clock.h"
 #include "project/project.h"
 
 int main(int argc, char** argv) {
