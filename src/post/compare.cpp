@@ -190,7 +190,7 @@ std::string Comparison::figures() {
   };
   without_bounds(
       "peak memory (MiB)",
-      [](const Record& r) { return r.summary.peak_memory_bytes / static_cast<double>(MiB); }, 1);
+      [](const Record& r) { return r.summary.memory_used_bytes() / static_cast<double>(MiB); }, 1);
   without_bounds(
       "power per device (W)",
       [](const Record& r) { return r.summary.device.power_w.value_or(0.0); }, 1);

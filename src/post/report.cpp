@@ -182,7 +182,7 @@ std::string headline_of(const RunView& run) {
                 format_seconds(s.rate.sec_per_it_min) + " to " +
                     format_seconds(s.rate.sec_per_it_max) + " in " + std::to_string(s.timed_steps) +
                     " steps")
-      .add_card("Memory", format_bytes(whole(s.peak_memory_bytes)), "rank with the highest peak");
+      .add_card("Memory", format_bytes(whole(s.memory_used_bytes())), "rank with the highest peak");
   std::string note;
   if (mfu > 100.0) note = impossible_utilisation(mfu / 100.0, 0.0, run.rates().convention()) + ".";
   if (mfu <= 0.0) note = "No MFU: " + reason_without_mfu(s) + ".";

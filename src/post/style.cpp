@@ -148,7 +148,7 @@ Cell whole(int64_t (RunDeck::*value)() const) {
 }
 
 std::optional<double> peak_memory_mib(const RunView& run) {
-  const double bytes = run.summary().peak_memory_bytes;
+  const double bytes = run.summary().memory_used_bytes();
   return bytes > 0.0 ? std::optional(bytes / static_cast<double>(MiB)) : std::nullopt;
 }
 

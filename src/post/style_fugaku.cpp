@@ -19,7 +19,7 @@ std::string size_cell(const RunView& run) {
 
 // Memory is known for many runs that have no other figure.
 std::string memory_text(const RunView& run) {
-  const double bytes = run.summary().peak_memory_bytes;
+  const double bytes = run.summary().memory_used_bytes();
   if (bytes > 0.0) return mebibytes(bytes);
   return run.counts() ? "-" : run.outcome();
 }

@@ -51,8 +51,7 @@ std::string cell_of(const RunView& run) {
   std::string cell = fixed(s.rate.samples_per_s, 2, 3) + " samples/sec";
   const double tflops = run.rates().tflops(name_of(FlopsConvention::megatron), true);
   if (tflops > 0.0) cell += "\n" + fixed(tflops, 1) + " tflops/gpu";
-  const double used =
-      s.device.memory_used_bytes > 0.0 ? s.device.memory_used_bytes : s.peak_memory_bytes;
+  const double used = s.memory_used_bytes();
   if (used > 0.0) {
     cell += "\n" + fixed(gigabytes(used), 1);
     if (s.device.memory_bytes > 0.0) cell += "/" + fixed(gigabytes(s.device.memory_bytes), 1);
@@ -116,14 +115,9 @@ std::vector<StyleColumn> columns_for_programs() {
       {"grad_accum", known_batch(whole(&RunDeck::gradient_accumulation))},
       {"samples_per_s", figures(&Summary::rate, &RateFigures::samples_per_s, decimals(2, 3))},
       {"tflops_per_gpu", figures(published_or_computed_tflops, decimals(1)), true, true},
-      {"memory_used_gb", figures(
-                             [](const RunView& run) {
-                               const Summary& s = run.summary();
-                               return gigabytes(s.device.memory_used_bytes > 0.0
-                                                    ? s.device.memory_used_bytes
-                                                    : s.peak_memory_bytes);
-                             },
-                             decimals(1))},
+      {"memory_used_gb",
+       figures([](const RunView& run) { return gigabytes(run.summary().memory_used_bytes()); },
+               decimals(1))},
       {"memory_total_gb",
        figures([](const RunView& run) { return gigabytes(run.summary().device.memory_bytes); },
                decimals(1))},

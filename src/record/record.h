@@ -161,10 +161,12 @@ struct CheckpointFigures {
 // not known, with the reason in sensors_note. Per device: a host's power is shared evenly by its
 // ranks.
 struct DeviceFigures {
-  std::string name;                // "h100_80gb", "a64fx"
-  double clock_ghz = 0.0;          // where it is fixed or was read during the run
-  double memory_bytes = 0.0;       // of one device (of one rank's share of a host)
-  double memory_used_bytes = 0.0;  // largest over ranks, as the device's own tool counts
+  std::string name;           // "h100_80gb", "a64fx"
+  double clock_ghz = 0.0;     // where it is fixed or was read during the run
+  double memory_bytes = 0.0;  // of one device (of one rank's share of a host)
+  // Largest over ranks: as a GPU's own tool counts, without one what the run allocated on it; on
+  // hosts the high-water mark of the process.
+  double memory_used_bytes = 0.0;
   std::optional<double> power_w, power_limit_w, energy_j_per_token, utilisation;
   std::optional<double> temperature_c;  // the highest
   // Errors of memory that ECC corrected, and could not correct, on all devices.
@@ -197,6 +199,11 @@ struct Summary {
   DeviceFigures device;
   HostFigures host;
   std::string sensors_note;  // how it was sampled; one line per quantity: source, or why absent
+
+  // Of the device: what "memory" means in tables and reports.
+  double memory_used_bytes() const {
+    return device.memory_used_bytes > 0.0 ? device.memory_used_bytes : peak_memory_bytes;
+  }
 };
 
 struct Provenance {

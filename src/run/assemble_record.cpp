@@ -33,7 +33,7 @@ void add_training(Record& record, const Plan& plan, const TrainingSeries& traini
   record.memory = memory.entries;
   record.offload = memory.offload;
   s.peak_memory_bytes = memory.peak_bytes;
-  s.device.memory_used_bytes = memory.peak_bytes;
+  s.device.memory_used_bytes = memory.device_bytes > 0.0 ? memory.device_bytes : memory.peak_bytes;
   s.convergence.evaluation_s = training.evaluation_s;
   summarise_steps(record, plan.config.batch.global_batch_size);
   set_time_to_target(record, plan.config.convergence.target_loss);

@@ -47,12 +47,13 @@ MemoryUse gather_memory(MpiWorld& world, const Engine& engine, const Plan& plan)
   const auto add = [&](const std::string& name, const std::string& description, int64_t bytes) {
     add_to(use.entries, name, description, bytes);
   };
-  int64_t sum = 0;
+  int64_t sum = 0, on_device = 0;
   for (int c = 0; c < num_memory_classes; ++c) {
     const MemoryClass memory_class = static_cast<MemoryClass>(c);
     if (memory_class == MemoryClass::file) continue;  // no memory
     const int64_t bytes = engine.arena().allocated_bytes(memory_class);
     sum += bytes;
+    if (is_on_device(memory_class)) on_device += bytes;
     add(name_of(memory_class),
         is_on_device(memory_class) ? "allocated for this class" : "offloaded to host memory",
         bytes);
@@ -65,6 +66,8 @@ MemoryUse gather_memory(MpiWorld& world, const Engine& engine, const Plan& plan)
     add_to(use.offload, "store", "from the device, all steps", engine.stores().bytes);
   }
   use.peak_bytes = world.max(static_cast<double>(peak));
+  if (plan.config.run.device == DeviceKind::cuda)
+    use.device_bytes = world.max(static_cast<double>(on_device));
   return use;
 }
 

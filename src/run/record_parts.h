@@ -49,6 +49,7 @@ struct MemoryUse {
   std::vector<MemoryEntry> entries;
   std::vector<MemoryEntry> offload;  // bytes moved, not held; empty where nothing is offloaded
   double peak_bytes = 0.0;           // largest over ranks; on all ranks
+  double device_bytes = 0.0;         // the same of what a GPU holds of the arena; 0 on hosts
 };
 
 // The steps that were trained.

@@ -356,8 +356,8 @@ std::string headline(const Record& record, const std::string& result_file) {
   }
   if (rate.drift_percent && rate.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
     text += entry("Drift", drift(s));
-  if (s.peak_memory_bytes > 0.0)
-    text += entry("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)) +
+  if (s.memory_used_bytes() > 0.0)
+    text += entry("Memory", format_bytes(static_cast<int64_t>(s.memory_used_bytes())) +
                                 " on the rank with the highest peak");
   if (!s.rules.outcome.empty())
     text += cut(entry("Rules", rules_text(record)), max_rules_lines, "gptpost show names all");
