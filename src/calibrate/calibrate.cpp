@@ -92,10 +92,13 @@ void sort_by_cost(std::vector<GemmCase>& cases) {
             [&](const GemmCase& a, const GemmCase& b) { return cost(a) < cost(b); });
 }
 
-std::vector<AttentionCase> default_attention() {
+// One sequence does not fill a GPU; a host computes them one after another.
+std::vector<AttentionCase> default_attention(DeviceKind device) {
+  constexpr int64_t positions = 16384;
   std::vector<AttentionCase> cases;
   for (const int64_t T : {256, 1024, 4096})
-    for (const int64_t D : {64, 128}) cases.push_back({T, 768 / D, D});
+    for (const int64_t D : {64, 128})
+      cases.push_back({device == DeviceKind::cuda ? positions / T : 1, T, 768 / D, D});
   return cases;
 }
 
@@ -119,7 +122,9 @@ void add_cases_of(const Plan& own, TypeCases& cases) {
   }
   for (const auto& [R, N, K] : sizes) cases.gemms.push_back({R, N, K});
   for (const auto& [R, N, K] : in_fp8) cases.fp8_gemms.push_back({R, N, K});
-  cases.attention = {{own.T_local(), own.local.H, own.shape.D}};
+  const int64_t sequences =
+      own.config.run.device == DeviceKind::cuda ? own.micro_batches.rows / own.T_local() : 1;
+  cases.attention = {{sequences, own.T_local(), own.local.H, own.shape.D}};
 }
 
 TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const Device& device,
@@ -135,7 +140,7 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
     add_cases_of(plan, cases);
   } else {
     cases.gemms = default_gemms();
-    cases.attention = default_attention();
+    cases.attention = default_attention(device.info().kind);
   }
   sort_by_cost(cases.gemms);
   sort_by_cost(cases.fp8_gemms);

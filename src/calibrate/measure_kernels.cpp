@@ -187,22 +187,22 @@ LeftOut KernelBench::attention(ComputeType type, const std::vector<AttentionCase
   const DType A = activation_type(type);
   const KernelTable& kernels = device_.kernels(type);
   TimeShare share(world_, seconds, 2 * static_cast<int64_t>(cases.size()));
-  for (const auto& [T, H, D] : cases) {
-    const int64_t row = 3 * H * D, out_row = H * D;
+  for (const auto& [B, T, H, D] : cases) {
+    const int64_t R = B * T, row = 3 * H * D, out_row = H * D;
     const int64_t scratch_bytes = std::max(
         {device_.info().num_threads * attention_workspace_bytes_per_thread(T, D, sizeof(float)),
-         cuda_attention_workspace_bytes(1, H, T), cudnn_attention_workspace_bytes(1, H, T, D)});
-    const double flops = 4.0 * product(T, T) * product(H, D);
-    const bool has_room = scratch_bytes + size_of(A) * T * (2 * row + 2 * out_row) <= room_bytes_;
+         cuda_attention_workspace_bytes(B, H, T), cudnn_attention_workspace_bytes(B, H, T, D)});
+    const double flops = 4.0 * product(R, T) * product(H, D);
+    const bool has_room = scratch_bytes + size_of(A) * R * (2 * row + 2 * out_row) <= room_bytes_;
     if (!has_room || !share.has_time()) {
       share.leave_out(2, has_room ? 1.5 * flops : 0.0);
       continue;
     }
-    const DeviceArray qkv(device_, *queue_, type, T * row, A, Fill::random),
-        dqkv(device_, *queue_, type, T * row, A, Fill::zeros),
-        out(device_, *queue_, type, T * out_row, A, Fill::zeros),
-        dout(device_, *queue_, type, T * out_row, A, Fill::random),
-        lse(device_, *queue_, type, H * T, DType::f32, Fill::zeros),
+    const DeviceArray qkv(device_, *queue_, type, R * row, A, Fill::random),
+        dqkv(device_, *queue_, type, R * row, A, Fill::zeros),
+        out(device_, *queue_, type, R * out_row, A, Fill::zeros),
+        dout(device_, *queue_, type, R * out_row, A, Fill::random),
+        lse(device_, *queue_, type, H * R, DType::f32, Fill::zeros),
         scratch(device_, *queue_, type, ceil_div(scratch_bytes, 4), DType::f32, Fill::zeros);
     const auto part = [&, heads = H, head = D](const DeviceArray& array, int64_t index) {
       return static_cast<void*>(static_cast<char*>(array.data()) +
@@ -214,9 +214,9 @@ LeftOut KernelBench::attention(ComputeType type, const std::vector<AttentionCase
     forward.q = part(qkv, 0);
     forward.k = part(qkv, 1);
     forward.v = part(qkv, 2);
-    forward.shape = whole_sequences(1, T, H, H, D, row, row, out_row);
+    forward.shape = whole_sequences(B, T, H, H, D, row, row, out_row);
     forward.workspace = scratch.workspace();
-    const double bytes = product(T, row + out_row) * static_cast<double>(size_of(A));
+    const double bytes = product(R, row + out_row) * static_cast<double>(size_of(A));
     add(
         share, rate_of("attention_forward", type, {T, D, T}, flops, bytes),
         [&] { kernels.attention_forward(*queue_, forward); }, DeviceArrays{&qkv});

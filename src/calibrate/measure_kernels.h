@@ -19,9 +19,9 @@ struct GemmCase {
            static_cast<double>(inner);
   }
 };
-// Causal attention of one sequence: T positions, H heads of D elements.
+// Causal attention of B sequences: T positions, H heads of D elements.
 struct AttentionCase {
-  int64_t T = 0, H = 0, D = 0;
+  int64_t B = 1, T = 0, H = 0, D = 0;
 };
 // Arrays [rows, columns] of kernels that memory bounds; logits have `vocabulary` columns.
 struct ArrayCase {

@@ -27,7 +27,7 @@ class Kernels : public ::testing::Test {
     KernelBench bench(world, *device, int64_t{1} << 26, result);
     for (const ComputeType type : {ComputeType::fp32, ComputeType::bf16}) {
       bench.gemms(type, {{6, 4, 10}}, time_s);
-      bench.attention(type, {{8, 2, 4}}, time_s);
+      bench.attention(type, {{2, 8, 2, 4}}, time_s);
       bench.arrays(type, {6, 4, 8}, time_s);
     }
     bench.fp8_gemms({{6, 4, 10}}, time_s);
@@ -163,7 +163,7 @@ TEST_F(Kernels, WhatHasNoRoomIsCounted) {
   KernelBench bench(world_, *device_, 0, nothing);
   LeftOut all = bench.gemms(ComputeType::fp32, {{6, 4, 10}}, time_s);
   EXPECT_EQ(all.items, 3);
-  all += bench.attention(ComputeType::fp32, {{8, 2, 4}}, time_s);
+  all += bench.attention(ComputeType::fp32, {{1, 8, 2, 4}}, time_s);
   EXPECT_EQ(all.items, 5);
   all += bench.fp8_gemms({{6, 4, 10}}, time_s);
   EXPECT_EQ(all.items, 8);
