@@ -149,12 +149,12 @@ TEST_F(Kernels, WhatFindsNoTimeHasAnEstimate) {
   EXPECT_LT(share.left_out().time_s, 40 * 0.03);
 }
 
-// Two products of all positions with all; q, k, v and the result.
+// Two products of all positions with all, of two sequences; q, k, v and the result.
 TEST_F(Kernels, Attention) {
-  EXPECT_EQ(rate("fp32 attention_forward").flops, 4.0 * 8.0 * 8.0 * 8.0);
-  EXPECT_EQ(rate("fp32 attention_backward").flops, 8.0 * 8.0 * 8.0 * 8.0);
-  EXPECT_EQ(rate("bf16 attention_forward").bytes, 2.0 * 8.0 * 4.0 * 8.0);
-  EXPECT_EQ(rate("bf16 attention_backward").bytes, 4.0 * 8.0 * 4.0 * 8.0);
+  EXPECT_EQ(rate("fp32 attention_forward").flops, 2 * 4.0 * 8.0 * 8.0 * 8.0);
+  EXPECT_EQ(rate("fp32 attention_backward").flops, 2 * 8.0 * 8.0 * 8.0 * 8.0);
+  EXPECT_EQ(rate("bf16 attention_forward").bytes, 2 * 2.0 * 8.0 * 4.0 * 8.0);
+  EXPECT_EQ(rate("bf16 attention_backward").bytes, 2 * 4.0 * 8.0 * 4.0 * 8.0);
 }
 
 // Three products, two passes of attention, three products in fp8 where there is room for nothing.

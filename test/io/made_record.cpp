@@ -185,7 +185,7 @@ Record fugaku_record(const FugakuRow& row) {
   s.world_size = s.nodes = row.nodes;
   s.ranks_per_node = 1;
   s.device.clock_ghz = row.clock_ghz;
-  s.peak_memory_bytes = row.memory_mib * 1048576.0;
+  s.peak_memory_bytes = s.device.memory_used_bytes = row.memory_mib * 1048576.0;
   s.rate.sec_per_it = row.sec_per_it;
   const double k = row.checkpointing ? 4.0 : 3.0, T = static_cast<double>(row.seq_length);
   s.flops.per_step["megatron"] = 24.0 * k * 1024.0 * T * 12.0 * 768.0 * 768.0 *

@@ -153,12 +153,12 @@ def figures_of(record):
         "native": {
             "Time (s)": time_s, "Spread (%)": 100 * (s["sec_per_it_max"] - s["sec_per_it_min"]) / time_s,
             "Tokens/s": s["tokens_per_s"], "TFLOP/s per device": own / ranks, "TFLOP/s total": own,
-            "MFU (%)": 100 * own / ranks / s["peak_tflops"], "Memory (MiB)": s["peak_memory_bytes"] * mib,
+            "MFU (%)": 100 * own / ranks / s["peak_tflops"], "Memory (MiB)": s["device_memory_used_bytes"] * mib,
             "Tokens/J": 1 / s["energy_j_per_token"], "GFLOPS/W": 1e3 * own / ranks / s["power_w"],
             "Held-out loss": s["held_out_loss"], "To target (s)": s["time_to_target_s"],
         },
         "fugaku": {
-            "Mem (MiB)": s["peak_memory_bytes"] * mib, "Sec/it": time_s, "TFLOPs": total["megatron"] / ranks,
+            "Mem (MiB)": s["device_memory_used_bytes"] * mib, "Sec/it": time_s, "TFLOPs": total["megatron"] / ranks,
             "Est. Aggr. PetaFLOPs": total["megatron"] / 1024, "Clock (GHz)": s["clock_ghz"],
         },
         "mpt": {

@@ -20,7 +20,7 @@ Record scaled(int64_t ranks, double sec_per_it, int64_t zero_stage) {
   s.rate.sec_per_it_max = 1.1 * sec_per_it;
   s.rate.tokens_per_s = static_cast<double>(s.tokens_per_step) / sec_per_it;
   s.flops.mfu = 16.0 / sec_per_it / static_cast<double>(ranks);
-  s.peak_memory_bytes = 2.5e9 / static_cast<double>(zero_stage + 1);
+  s.peak_memory_bytes = s.device.memory_used_bytes = 2.5e9 / static_cast<double>(zero_stage + 1);
   s.device.memory_bytes = 6e9;
   set_key(r, "parallel", "data_parallel", ranks);
   set_key(r, "parallel", "zero_stage", zero_stage);

@@ -39,6 +39,7 @@ Record failed_run() {
   r.summary.device.name = full.device.name;
   r.summary.device.memory_bytes = full.device.memory_bytes;
   r.summary.peak_memory_bytes = full.peak_memory_bytes;
+  r.summary.device.memory_used_bytes = full.device.memory_used_bytes;
   r.sensors = {};
   r.steps.loss = r.steps.grad_norm = r.steps.loss_scale = r.steps.time_s = r.steps.checkpoint_s =
       r.steps.held_out_loss = {};

@@ -846,9 +846,10 @@ TEST(Plots, StrangeFigures) {
     Record r = made_record();
     r.steps.loss = {value, 1.0, value};
     r.steps.time_s = {value, value, value, value};
-    for (double* figure : {&r.summary.rate.tokens_per_s, &r.summary.rate.sec_per_it,
-                           &r.summary.rate.sec_per_it_min, &r.summary.rate.sec_per_it_max,
-                           &r.summary.peak_memory_bytes, &r.summary.device.memory_bytes})
+    for (double* figure :
+         {&r.summary.rate.tokens_per_s, &r.summary.rate.sec_per_it, &r.summary.rate.sec_per_it_min,
+          &r.summary.rate.sec_per_it_max, &r.summary.peak_memory_bytes,
+          &r.summary.device.memory_bytes, &r.summary.device.memory_used_bytes})
       *figure = value;
     for (RankSeries& series : r.timing)
       std::fill(series.values.begin(), series.values.end(), value);

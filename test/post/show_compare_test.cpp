@@ -291,7 +291,7 @@ TEST(Compare, EveryFigureWithItsBoundsAndWhatDiffers) {
   b.config.push_back({"moe", "experts", int64_t{8}, "1", ""});
   b.config.push_back({"output", "directory", std::string("x"), "1", ""});
   b.summary.device.power_w.reset();
-  b.summary.peak_memory_bytes = 2.6e9;
+  b.summary.device.memory_used_bytes = 2.704e9;
   b.summary.world_size = 4;
   EXPECT_EQ(
       page_of(twice(made_record()), twice(b)),
@@ -306,7 +306,7 @@ tokens/s                         256.0   512.0  2.000  1.853 to 2.062  better
 sequences/s                      0.250   0.500  2.000  1.853 to 2.062  better
 model TFLOP/s per device (mpt)   0.110   0.110  1.000  0.926 to 1.031  same
 MFU (%)                          48.90   48.90  1.000  0.926 to 1.031  same
-peak memory (MiB)               2384.2  2479.6  1.040                  worse
+peak memory (MiB)               2479.6  2578.7  1.040                  worse
 power per device (W)              65.5       -      -
 energy per token (J)            0.2500  0.2500  1.000                  same
   forward (s)                   6.0000  5.0000  0.833  0.375 to 1.750  same
@@ -409,7 +409,7 @@ TEST(Compare, WhatIsNotComparableComesFirst) {
   EXPECT_EQ(first_line(compare_page({{"a.h5", made_record(), {}}},
                                     {{"b.h5", b, {}}, {"c.h5", b, {}}}, 1.5)),
             "Not comparable: decks differ in model: model.hidden_size.");
-  b.summary.peak_memory_bytes *= 2.0;
+  b.summary.device.memory_used_bytes *= 2.0;
   EXPECT_TRUE(has(page_of(made_record(), b), " 2.000\n")) << "a verdict in a row";
   b = made_record();
   b.outcome.status = "TIMEOUT";

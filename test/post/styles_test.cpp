@@ -76,9 +76,9 @@ TEST(Fugaku, EveryColumn) {
   EXPECT_EQ(format_csv(fugaku_tables({RunView(r)})),
             "Nodes,Size,DP,TP,PP,MBS,GBS,Mem (MiB),Sec/it,TFLOPs*,Est. Aggr. PetaFLOPs,Notes,"
             "seq_length,activation_checkpointing,Clock (GHz),Status\n"
-            "4,1.2M,2,2,5,4,22,7718.5,2.5,0.40,0.0234,03-09,512,True,1.5,OK\n");
+            "4,1.2M,2,2,5,4,22,2479.6,2.5,0.40,0.0234,03-09,512,True,1.5,OK\n");
   EXPECT_EQ(fugaku_tables({RunView(r)}).at(0).rows.at(0),
-            (std::vector<std::string>{"4 (1.5Hz)", "1.2M", "2", "2", "5", "4", "22", "7718.5 MiB",
+            (std::vector<std::string>{"4 (1.5Hz)", "1.2M", "2", "2", "5", "4", "22", "2479.6 MiB",
                                       "2.5", "0.40", "0.0234", "03-09"}));
 }
 
@@ -342,7 +342,7 @@ TEST(Native, OneRun) {
                                       "To target (s)", "Verdict"}));
   EXPECT_EQ(table.rows.at(0),
             (std::vector<std::string>{"made", "dp2 tp2 pp5 cp3 z2", "60", "2.500", "12.0", "4506",
-                                      "0.100", "6.00", "20.0", "7718.5", "4.00", "1.53", "9.875",
+                                      "0.100", "6.00", "20.0", "2479.6", "4.00", "1.53", "9.875",
                                       "71.5", "VALID"}));
 }
 

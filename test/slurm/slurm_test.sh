@@ -110,9 +110,9 @@ start_again "$goes_on"
 await_line '^Resumed from saved/step-[0-9]*.h5 after step' goes_on.out
 scancel "$goes_on"
 
-for attempt in 1 2 3; do
+for attempt in 1 2 3 4 5; do
   wait_for 180 "$misfit" "$missing" "$misspelt" "${jobs[@]}" || show "$study"/*.out
-  if [ "$attempt" = 3 ] || ! died_in_mpi_init; then break; fi
+  if [ "$attempt" = 5 ] || ! died_in_mpi_init; then break; fi
   echo "Open MPI ended a task of the study by SIGSEGV in MPI_Init: the study is submitted again"
   rm -rf "$study"
   submit_study
