@@ -54,7 +54,7 @@ END
 bash bundle/test/gpu/check.sh --list >list || fail "--list"
 [ "$(bash bundle/test/gpu/check.sh | wc -l)" -eq "$(wc -l <list)" ] || fail "no arguments are not --list"
 # Eight minutes with what unpacking and the machine's own start take.
-for call in a b c; do
+for call in a b c d; do
   seconds=$(awk -v call=$call '$1 == call { sum += $3 } END { print sum }' list)
   if [ "$seconds" -le 0 ] || [ "$seconds" -gt 470 ]; then fail "call $call has $seconds seconds"; fi
 done
@@ -87,5 +87,10 @@ holds '^ok +test_gpu \([0-9]+ s; 1980 MHz, 69[01] W, 62 C\)$'
 check decks ranks sanitize || fail "decks ranks sanitize"
 holds '^ok +graph_is_issued_step'
 holds '^ok +racecheck_fp32 '
+holds '^0 failed, 0 skipped'
+check d || fail "call d"
+holds '^ok +calibrate_1.3b'
+holds '^ok +resumed '
+holds '^GPTBENCH status=OK .* run.duration_s=45 '
 holds '^0 failed, 0 skipped'
 [ "$failures" -eq 0 ] && echo "check.sh does what it says"
