@@ -287,7 +287,8 @@ cublasStatus_t CublasLtGemm::run(const Planned& planned, const GemmArguments& ar
 void CublasLtGemm::call(const GemmKey& key, const Planned& planned, const GemmArguments& arguments,
                         cudaStream_t stream) const {
   const cublasStatus_t status = run(planned, arguments, stream);
-  if (status != CUBLAS_STATUS_SUCCESS) lt_.check(status, text_of(key).c_str());
+  if (status != CUBLAS_STATUS_SUCCESS)
+    lt_.check(status, ("cublasLtMatmul, " + text_of(key)).c_str());
 }
 
 void CublasLtGemm::forward(cudaStream_t stream, DType type, const LinearForward& l) {

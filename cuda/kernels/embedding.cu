@@ -67,8 +67,8 @@ struct EmbeddingRows {
 
 constexpr int backward_threads = 256, backward_warps = backward_threads / 32;
 constexpr int64_t rows_per_launch = 8192;
-// Of a block: how many rows each warp found, and the rows of an index, ascending, from the first of
-// the launch.
+// A block's shared memory holds how many rows each of its warps found, and then the rows that have
+// its index, ascending, counted from the first row of the launch.
 constexpr int found_at_once = 4, found_groups = found_at_once * backward_warps;
 static_assert(found_groups == 32, "one lane each");
 constexpr size_t backward_shared = sizeof(int) * found_groups + sizeof(uint16_t) * rows_per_launch;

@@ -238,6 +238,7 @@ __global__ void __launch_bounds__(threads, 2) cross_entropy_kernel(CrossEntropy 
         if (v * N < valid) mine = with_vector<A, N>(mine, row, v, valid);
       });
     };
+    static_assert(groups == 4, "a wait for each");
     wait_for_copies<3>();
     add_group(0);
     wait_for_copies<2>();

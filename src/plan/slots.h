@@ -29,9 +29,9 @@ class StageSlots {
  public:
   explicit StageSlots(const StageSchedule& schedule) : schedule_(schedule) {}
 
-  // Of a buffer that only virtual stage `chunk` uses.
+  // Slots of a buffer that only virtual stage `chunk` uses.
   int64_t of(const SlotUse& use, int32_t chunk);
-  // Of what all virtual stages share.
+  // Slots of a buffer that all virtual stages share.
   int64_t together();
   // Layers whose activations are kept at a time; layers: of each virtual stage.
   int64_t kept_layers(const std::vector<int64_t>& layers);

@@ -93,8 +93,8 @@ double Clock::seconds(const Work& work) {
   return message(work) + software_.message_us * 1e-6;
 }
 
-// Of a device over its link, whose data sheet counts both directions; of a processor within its
-// memory, which is read and written.
+// Bytes per second of a copy between device and host, one direction of the link whose data sheet
+// counts both; on a processor those of a copy within its memory, which is read and written.
 double Clock::host_copy_bytes_per_s() const {
   if (machine_.accelerator == 0.0) return machine_.host_gb_per_s * 0.5e9;
   const double link_gb_per_s = machine_.data().host_link_gb_per_s;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto compute = static_cast<size_t>(QueueId::compute);
 
-// Of which computing beside it loses overlap_cost.
+// Whether computing beside messages of this queue loses overlap_cost.
 bool is_link(size_t queue) {
   const auto id = static_cast<QueueId>(queue);
   return id == QueueId::tensor || id == QueueId::data || id == QueueId::send_context;

@@ -12,9 +12,9 @@
 namespace gptbench {
 
 // Micro-batches of a step of one rank: full ones of `rows` rows, and where rest_rows > 0 one more.
-// Of more than `walked` the step's time follows on the line through its times with `walked` and
-// `fewer` full ones, enough for a pipeline to fill, run and empty; their number may then be a
-// fraction. `fewer` is 0 where all are walked.
+// Where there are more than `walked`, the time of a step lies on the line through its times with
+// `walked` and with `fewer` full ones, enough for a pipeline to fill, run and empty; their number
+// may then be a fraction. `fewer` is 0 where all are walked.
 struct StepBatches {
   double full = 1.0;
   int64_t rows = 0, rest_rows = 0;
@@ -38,8 +38,8 @@ RunTime operator+(const RunTime& a, const RunTime& b);
 struct StageTime {
   RunTime begin, passes, end;  // before, in and after the passes of all its virtual stages
   double through_s = 0.0;      // a micro-batch forward and backward, through all virtual stages
-  // Of its first virtual stage, the first micro-batch forward; ahead_s: what comes before it needs
-  // what is sent; earlier_s: all but one of the full micro-batches.
+  // forward_s: the first micro-batch forward through the first virtual stage; ahead_s: what comes
+  // before it needs what is sent; earlier_s: all but one of the full micro-batches.
   double ahead_s = 0.0, forward_s = 0.0, earlier_s = 0.0;
   // The same and the last micro-batch backward, and until this pass ends; 0 where passes of weight
   // gradients follow.
@@ -82,7 +82,8 @@ class ProgramClock {
     double seconds = 0.0;
   };
   std::vector<Known> known_;  // [op]: for the number of rows that it had last
-  // Of the run in hand. Operations of a segment wait for those before them in it.
+  // Ends of the operations of the run in hand. Operations of a segment wait for those before them
+  // in it.
   struct End {
     int64_t segment = 0;
     double s = 0.0;

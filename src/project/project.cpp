@@ -213,7 +213,7 @@ MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figure
 
 MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFigures>& figures,
                        const Machine& machine, const Software& software) {
-  // Of one layer and micro-batch: each of the rank's rows has a score for each position.
+  // Scores of one layer and micro-batch: each of the rank's rows has a score for each position.
   const double scores =
       static_cast<double>(rows) * static_cast<double>(plan.shape.T * plan.local.H);
   const double logits = static_cast<double>(rows) * static_cast<double>(plan.local.V);

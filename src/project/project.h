@@ -39,8 +39,8 @@ PlannedRun planned_run(const Deck& deck, int64_t ranks, const Machine& machine,
 // In two parts: plans of one rank of each stage, which is enough for memory; then their work.
 std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& machine,
                               const Software& software);
-// Of stages that differ, without waits, which is enough for memory_need() and least_step_s() and
-// far cheaper.
+// Plans of stages that differ, without waits, which is enough for memory_need() and least_step_s()
+// and far cheaper.
 std::vector<Plan> unlike_stages(const Deck& deck, int64_t ranks, const Machine& machine,
                                 const Software& software);
 StepWork step_work(std::vector<Plan> stages);

@@ -23,7 +23,7 @@ struct Staging {
   // all_unlike: of a schedule by which later stages of a kind may need more memory.
   Staging(const std::vector<Chunk>& chunks, int64_t stages, bool all_unlike);
 
-  // Of the virtual stages of a stage.
+  // Layers of each virtual stage of a stage.
   std::vector<int64_t> layers_of(int64_t stage) const;
 
   int64_t stages;
@@ -63,7 +63,7 @@ class ShortStages {
   // itself knows. slots: of staging.unlike.
   std::optional<bool> fits(const Staging& staging, const std::vector<StageSlots*>& slots,
                            int64_t micro_batch);
-  // Of a step with these virtual stages, by whatever schedule.
+  // Least time of a step with these virtual stages, by whatever schedule.
   LeastTime least_time(const Staging& staging, int64_t micro_batch);
 
  private:
@@ -90,11 +90,11 @@ class ShortStages {
     std::map<Slotted, int64_t> slotted;  // the number of those of the first virtual stage
     Bytes& add(const Bytes& other, int64_t times);
   };
-  // Of a micro-batch; two_parts: of two virtual stages, the second of one layer.
+  // Bytes of a micro-batch; two_parts: those of two virtual stages, the second of one layer.
   struct SizedBytes {
     OfStages<Bytes> whole;
     OfStages<Bytes> two_parts;  // [kind][layers of the first]
-    // Of virtual stages: their kind and layers.
+    // Slotted buffers of virtual stages, by kind and layers.
     std::map<std::pair<Kind, int64_t>, std::map<Slotted, int64_t>> slotted;
   };
   struct Sample {

@@ -200,7 +200,7 @@ struct Summary {
   HostFigures host;
   std::string sensors_note;  // how it was sampled; one line per quantity: source, or why absent
 
-  // Of the device: what "memory" means in tables and reports.
+  // Memory of the device, which is what "memory" means in tables and reports.
   double memory_used_bytes() const {
     return device.memory_used_bytes > 0.0 ? device.memory_used_bytes : peak_memory_bytes;
   }
