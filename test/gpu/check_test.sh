@@ -61,13 +61,13 @@ done
 bash bundle/test/gpu/check.sh nothing >refused 2>&1 && fail "a part that is not there is no failure"
 grep -q "no call or part 'nothing'; there are a .*info .*sanitize" refused || fail "a part that is not there: $(cat refused)"
 
-export PATH=$PWD/tools:$PATH PERCENT=4
+export PATH=$PWD/tools:$PATH PERCENT=6
 check() { OUT=$PWD/seen bash bundle/test/gpu/check.sh "$@" >log 2>&1; }
 holds() { grep -qE -- "$1" seen/summary.txt || fail "no '$1' in the summary: $(cat seen/summary.txt)"; }
 # The program that hangs takes its part's time and no more.
 begin=$SECONDS
 check a && fail "a program that hangs is no failure"
-[ $((SECONDS - begin)) -le 25 ] || fail "call a took $((SECONDS - begin)) s of 18"
+[ $((SECONDS - begin)) -le 35 ] || fail "call a took $((SECONDS - begin)) s of 28"
 holds '^ok +124m \([0-9]+ s.*\)$'
 holds '^GPTBENCH status=OK .*batch.global_batch_size=256 batch.micro_batch_size=32 model.preset=gpt2-124m '
 holds ' linear_forward.R8192.K8192.N8192.bf16: 1400.0 us, 785 TFLOP/s, fused$'
@@ -84,6 +84,8 @@ tar -tzf seen/logs.tgz | grep -q 'logs/124m.h5' || fail "no result among the log
 program bundle/bin/test_gpu <<<'sleep 2.5; echo "[  PASSED  ] 1 test."'
 PERCENT=20 check tests || fail "tests"
 holds '^ok +test_gpu \([0-9]+ s; 1980 MHz, 69[01] W, 62 C\)$'
+# Nothing hangs from here on: with all their seconds no part is skipped on a slow machine.
+export PERCENT=100
 check decks ranks sanitize || fail "decks ranks sanitize"
 holds '^ok +graph_is_issued_step'
 holds '^ok +racecheck_fp32 '
