@@ -177,9 +177,9 @@ class Fit {
       for (const KernelRate& rate : rates)
         flops_per_s = std::max(flops_per_s, rate.flops / rate.time_s);
       const auto model_s = [&](const KernelRate& rate) {
-        return std::max(gemm_s(machine, flops_per_s, memory_rate_, static_cast<double>(rate.rows),
-                               static_cast<double>(rate.columns), static_cast<double>(rate.inner)),
-                        rate.bytes / memory_rate_);
+        return modelled_gemm_s(machine, flops_per_s, memory_rate_, static_cast<double>(rate.rows),
+                               static_cast<double>(rate.columns), static_cast<double>(rate.inner),
+                               rate.bytes);
       };
       // A few steps, since what memory bounds does not follow the rate. Tiles and waves cost at
       // most half of the fastest GEMM.
@@ -282,13 +282,16 @@ class Fit {
     }
     for (KernelRate& rate : rates) rate.time_s = own_s(rate);
     double least = std::numeric_limits<double>::infinity(), ramp = 0.0, softmax = 0.0, mean = 0.0;
+    Machine trial = machine;
+    trial.attention_efficiency = 1.0;
     for (double r = 0.0; r <= 1024.0; r += 32.0)
       for (double s = 0.0; s <= 128.0; s += 4.0) {
+        trial.attention_ramp = r;
+        trial.attention_softmax = s;
         const Misfit misfit = misfit_of(rates, [&](const KernelRate& rate) {
-          const double repeats = rate.kernel == "attention_forward" ? 1.0 : 1.25;
-          return repeats * rate.flops / machine.peak(rate.type) *
-                 (1.0 + r / static_cast<double>(rate.inner)) *
-                 (1.0 + s / static_cast<double>(rate.columns));
+          return modelled_attention_s(
+              trial, machine.peak(rate.type), rate.kernel == "attention_forward",
+              static_cast<double>(rate.inner), static_cast<double>(rate.columns), rate.flops);
         });
         if (misfit.variance + equal_variance >= least) continue;
         least = misfit.variance;

@@ -101,22 +101,13 @@ std::string read_steps(const std::string& directory) {
   return {bytes.begin(), bytes.end()};
 }
 
-// The value of a key of the resolved deck.
-template <class Value>
-Value configured(const Record& record, const std::string& group, const std::string& key) {
-  for (const ConfigEntry& entry : record.config)
-    if (entry.group == group && entry.key == key && std::holds_alternative<Value>(entry.value))
-      return std::get<Value>(entry.value);
-  return {};
-}
-
 // Takes the lines of a journal into the record of the run whose plan it is.
 class LinesOfRun {
  public:
   explicit LinesOfRun(Record& record)
       : first_(record.summary.resumed.steps + 1),
         tokens_(record.summary.tokens_per_step),
-        is_scaled_(configured<std::string>(record, "precision", "compute") == "fp16"),
+        is_scaled_(key_text(record, "precision", "compute") == "fp16"),
         steps_(record.steps) {}
 
   // The next line. A step that earlier lines have begins anew there: earlier versions of the
@@ -386,8 +377,8 @@ Record recovered_record(const std::string& directory, const std::string& status,
   record.steps.held_out_loss.clear();
   LinesOfRun lines(record);
   for_each_line(read_steps(directory), [&](const std::string& line, int64_t) { lines.take(line); });
-  summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));
-  set_time_to_target(record, configured<double>(record, "convergence", "target_loss"));
+  summarise_steps(record, key_value<int64_t>(record, "batch", "global_batch_size"));
+  set_time_to_target(record, key_value<double>(record, "convergence", "target_loss"));
   set_peak(record.summary, record.summary.peak.tflops, record.summary.peak.source);
   record.summary.sensors_note = "not sampled: the run was killed";
   record.outcome.status = status;

@@ -1,6 +1,7 @@
 #include "io/reduce.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "record/steps.h"
@@ -17,12 +18,15 @@ void reduce(RankSeries& series) {
     const auto first = series.values.begin() + step * series.ranks;
     const auto last = first + series.ranks;
     const auto largest = std::max_element(first, last);
-    const double rank_of_largest = static_cast<double>(largest - first);
-    reduced.insert(reduced.end(), {*std::min_element(first, last), median({first, last}), *largest,
-                                   rank_of_largest});
+    double values[reduction::number];
+    values[reduction::minimum] = *std::min_element(first, last);
+    values[reduction::median] = median({first, last});
+    values[reduction::maximum] = *largest;
+    values[reduction::rank_of_maximum] = static_cast<double>(largest - first);
+    reduced.insert(reduced.end(), std::begin(values), std::end(values));
   }
   series.values = std::move(reduced);
-  series.ranks = 4;
+  series.ranks = reduction::number;
   series.reduced = true;
 }
 

@@ -17,23 +17,26 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// Rows of a compound dataset; `use` gets each row while its text is allocated.
-template <class Row, class Use>
-void read_rows(hid_t parent, const std::string& name, const Use& use) {
+// The entries of a table, with what the file has of their columns.
+template <class Entry>
+std::vector<Entry> read_rows(hid_t parent, const std::string& name) {
   const Hdf5Handle dataset = open_dataset(parent, name);
-  if (dataset < 0) return;
+  if (dataset < 0) return {};
   const DatasetShape shape = shape_of(dataset, name);
   if (shape.extents.size() != 1) throw Error(Exit::io, "cannot read " + name + ": not a table");
-  std::vector<Row> rows(static_cast<size_t>(shape.size()), Row{});
-  const Hdf5Handle type = Row::type();
+  std::vector<Entry> entries(static_cast<size_t>(shape.size()));
+  const std::vector<TableWord> empty = empty_row<Entry>();
+  std::vector<TableWord> words;
+  for (size_t row = 0; row < entries.size(); ++row)
+    words.insert(words.end(), empty.begin(), empty.end());
+  const Hdf5Handle type = row_type<Entry>();
   const Hdf5Handle space(H5Dget_space(dataset), "read " + name);
-  hdf5_check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()), "read " + name);
-  for (const Row& row : rows) use(row);
-  if (!rows.empty()) H5Dvlen_reclaim(type, space, H5P_DEFAULT, rows.data());
-}
-
-std::string text_or_empty(const char* text) {
-  return text == nullptr ? "" : text;
+  hdf5_check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, words.data()), "read " + name);
+  const TableWord* word = words.data();
+  for (Entry& entry : entries)
+    visit_columns(entry, [&](const char*, auto& value) { from_word(*word++, value); });
+  if (!words.empty()) H5Dvlen_reclaim(type, space, H5P_DEFAULT, words.data());
+  return entries;
 }
 
 int64_t version_of(const std::string& schema) {
@@ -88,10 +91,8 @@ void read_config(hid_t file, std::vector<ConfigEntry>& config) {
   const Hdf5Handle parent = open_object(file, "config");
   if (parent < 0) return;
   std::map<std::string, std::pair<std::string, std::string>> documented;
-  read_rows<KeyRow>(parent, "keys", [&](const KeyRow& row) {
-    documented[text_or_empty(row.group) + "." + text_or_empty(row.key)] = {
-        text_or_empty(row.unit), text_or_empty(row.description)};
-  });
+  for (const KeyEntry& key : read_rows<KeyEntry>(parent, "keys"))
+    documented[key.group + "." + key.key] = {key.unit, key.description};
   for (const std::string& name : names_of_links(parent)) {
     if (name == "keys") continue;
     const Hdf5Handle group = open_object(parent, name);
@@ -186,15 +187,7 @@ void read_memory(hid_t file, Record& record) {
   const Hdf5Handle group = open_object(file, "memory");
   if (group < 0) return;
   read_bytes(group, record.memory);
-  read_rows<ArenaRow>(group, "arena", [&](const ArenaRow& row) {
-    ArenaEntry& entry = record.arena.emplace_back();
-    entry.name = text_or_empty(row.name);
-    entry.memory_class = text_or_empty(row.memory_class);
-    entry.dtype = text_or_empty(row.dtype);
-    entry.offset_bytes = row.offset;
-    entry.bytes = row.bytes;
-    entry.lifetime = text_or_empty(row.lifetime);
-  });
+  record.arena = read_rows<ArenaEntry>(group, "arena");
 }
 
 void read_comm(hid_t file, std::vector<CommEntry>& comm) {
@@ -234,31 +227,8 @@ void read_verify(hid_t file, Record& record) {
 void read_calibration(hid_t file, Calibration& calibration) {
   const Hdf5Handle group = open_object(file, "calibration");
   if (group < 0) return;
-  read_rows<KernelRow>(group, "kernels", [&](const KernelRow& row) {
-    KernelRate& rate = calibration.kernels.emplace_back();
-    rate.kernel = text_or_empty(row.kernel);
-    rate.type = text_or_empty(row.dtype);
-    rate.rows = row.rows;
-    rate.columns = row.columns;
-    rate.inner = row.inner;
-    rate.flops = row.flops;
-    rate.bytes = row.bytes;
-    rate.time_s = row.time_s;
-    rate.spread = row.spread;
-  });
-  read_rows<MessageRow>(group, "messages", [&](const MessageRow& row) {
-    MessageRate& rate = calibration.messages.emplace_back();
-    rate.axis = text_or_empty(row.axis);
-    rate.op = text_or_empty(row.op);
-    rate.type = text_or_empty(row.dtype);
-    rate.redop = text_or_empty(row.redop);
-    rate.ranks = row.ranks;
-    rate.per_node = row.per_node;
-    rate.bytes = row.bytes;
-    rate.count = row.count;
-    rate.time_s = row.time_s;
-    rate.wrong = row.wrong;
-  });
+  calibration.kernels = read_rows<KernelRate>(group, "kernels");
+  calibration.messages = read_rows<MessageRate>(group, "messages");
   read_dataset(group, "profile", calibration.profile);
 }
 

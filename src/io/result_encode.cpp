@@ -22,25 +22,28 @@ hsize_t extent(size_t size) {
   return static_cast<hsize_t>(size);
 }
 
+template <class Entry>
+void write_rows(hid_t parent, const DatasetLabel& label, const std::vector<Entry>& entries) {
+  std::vector<TableWord> words;
+  for (const Entry& entry : entries)
+    visit_columns(entry, [&](const char*, const auto& value) { words.push_back(to_word(value)); });
+  write_dataset(parent, label, {extent(entries.size())}, row_type<Entry>(), words.data());
+}
+
 // /config/<group>: one attribute per key; /config/keys: the same as a table, with documentation.
 void write_config(hid_t file, const std::vector<ConfigEntry>& config) {
   const Hdf5Handle parent = create_group(file, "config");
   std::map<std::string, Hdf5Handle> groups;
-  std::vector<std::string> values;
+  std::vector<KeyEntry> keys;
   for (const ConfigEntry& entry : config) {
     if (groups.count(entry.group) == 0)
       groups.emplace(entry.group, create_group(parent, entry.group));
     const hid_t group = groups.at(entry.group);
     std::visit([&](const auto& value) { write_attribute(group, entry.key, value); }, entry.value);
-    values.push_back(text_of(entry.value));
+    keys.push_back({entry.group, entry.key, text_of(entry.value), entry.unit, entry.description});
   }
-  std::vector<KeyRow> rows;
-  for (size_t i = 0; i < config.size(); ++i)
-    rows.push_back({config[i].group.c_str(), config[i].key.c_str(), values[i].c_str(),
-                    config[i].unit.c_str(), config[i].description.c_str()});
-  write_dataset(parent,
-                {"keys", "table", "every deck key, resolved, in the order of the reference"},
-                {extent(rows.size())}, KeyRow::type(), rows.data());
+  write_rows(parent, {"keys", "table", "every deck key, resolved, in the order of the reference"},
+             keys);
 }
 
 void write_provenance(hid_t file, const Provenance& provenance) {
@@ -103,11 +106,10 @@ void write_sensors(hid_t file, const SensorSeries& series) {
 }
 
 void write_arena(hid_t parent, const std::vector<ArenaEntry>& arena) {
-  const std::vector<ArenaRow> rows(arena.begin(), arena.end());
-  write_dataset(parent,
-                {"arena", "table; offset and bytes in bytes",
-                 "buffers of rank 0: one row each, offset within the memory class"},
-                {extent(rows.size())}, ArenaRow::type(), rows.data());
+  write_rows(parent,
+             {"arena", "table; offset and bytes in bytes",
+              "buffers of rank 0: one row each, offset within the memory class"},
+             arena);
 }
 
 // Datasets [rank] named <entry>_bytes.
@@ -165,12 +167,10 @@ void write_verify(hid_t file, const Record& record) {
 void write_calibration(hid_t file, const Calibration& calibration) {
   if (calibration.empty()) return;
   const Hdf5Handle group = create_group(file, "calibration");
-  const std::vector<KernelRow> kernels(calibration.kernels.begin(), calibration.kernels.end());
-  write_dataset(group, {"kernels", "table; times in s", "one call of a kernel, mean over ranks"},
-                {extent(kernels.size())}, KernelRow::type(), kernels.data());
-  const std::vector<MessageRow> messages(calibration.messages.begin(), calibration.messages.end());
-  write_dataset(group, {"messages", "table; times in s", "one call of a collective or message"},
-                {extent(messages.size())}, MessageRow::type(), messages.data());
+  write_rows(group, {"kernels", "table; times in s", "one call of a kernel, mean over ranks"},
+             calibration.kernels);
+  write_rows(group, {"messages", "table; times in s", "one call of a collective or message"},
+             calibration.messages);
   write_text(group, {"profile", "text", "the machine profile made of them"}, calibration.profile);
 }
 

@@ -4,6 +4,9 @@
 // const form.
 #pragma once
 
+#include <string>
+#include <type_traits>
+
 #include "record/record.h"
 
 namespace gptbench {
@@ -130,6 +133,51 @@ void visit_comm(Object& entry, const Visit& visit) {
   visit("least_s", "s", "lower bound of the time", entry.least_s);
   visit("time_s", "s", "time from start to completion seen", entry.time_s);
   visit("exposed_s", "s", "time not hidden behind computation", entry.exposed_s);
+}
+
+// Columns of the tables /config/keys, /memory/arena, /calibration/kernels and messages.
+struct KeyEntry {
+  std::string group, key, value, unit, description;
+};
+template <class Entry, class Visit>
+void visit_columns(Entry& entry, const Visit& visit) {
+  using Row = std::remove_const_t<Entry>;
+  if constexpr (std::is_same_v<Row, KeyEntry>) {
+    visit("group", entry.group);
+    visit("key", entry.key);
+    visit("value", entry.value);
+    visit("unit", entry.unit);
+    visit("description", entry.description);
+  } else if constexpr (std::is_same_v<Row, ArenaEntry>) {
+    visit("name", entry.name);
+    visit("class", entry.memory_class);
+    visit("dtype", entry.dtype);
+    visit("offset", entry.offset_bytes);
+    visit("bytes", entry.bytes);
+    visit("lifetime", entry.lifetime);
+  } else if constexpr (std::is_same_v<Row, KernelRate>) {
+    visit("kernel", entry.kernel);
+    visit("type", entry.type);
+    visit("rows", entry.rows);
+    visit("columns", entry.columns);
+    visit("inner", entry.inner);
+    visit("flops", entry.flops);
+    visit("bytes", entry.bytes);
+    visit("time_s", entry.time_s);
+    visit("spread", entry.spread);
+  } else {
+    static_assert(std::is_same_v<Row, MessageRate>);
+    visit("axis", entry.axis);
+    visit("op", entry.op);
+    visit("type", entry.type);
+    visit("redop", entry.redop);
+    visit("ranks", entry.ranks);
+    visit("per_node", entry.per_node);
+    visit("bytes", entry.bytes);
+    visit("count", entry.count);
+    visit("time_s", entry.time_s);
+    visit("wrong", entry.wrong);
+  }
 }
 
 template <class Object, class Visit>

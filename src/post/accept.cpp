@@ -107,18 +107,18 @@ double worse_percent(const AcceptRow& row, double value) {
 // Median, spread and verdict of the figure over the runs.
 void judge_figure(const AcceptRow& row, const std::vector<double>& values, AcceptResult& result) {
   const auto [least, largest] = std::minmax_element(values.begin(), values.end());
-  result.measured = median(values);
-  result.change_percent = percent_of(result.measured - row.reference, row.reference);
-  result.spread_percent = percent_of(*largest - *least, result.measured);
-  const bool within = worse_percent(row, result.measured) <= row.tolerance_percent;
+  const double measured = median(values);
+  result.measured = measured;
+  result.change_percent = percent_of(measured - row.reference, row.reference);
+  result.spread_percent = percent_of(*largest - *least, measured);
+  const bool within = worse_percent(row, measured) <= row.tolerance_percent;
   // A spread or number of runs that leaves the median open is no doubt where no run is good enough.
   const bool all_fail = std::all_of(values.begin(), values.end(), [&](double value) {
     return worse_percent(row, value) > row.tolerance_percent;
   });
-  result.reason =
-      printed("%s %.6g, reference %.6g (%s, %g %% allowed), %s", row.figure.c_str(),
-              result.measured, row.reference, signed_percent(result.change_percent).c_str(),
-              row.tolerance_percent, runs_text(values.size()).c_str());
+  result.reason = printed("%s %.6g, reference %.6g (%s, %g %% allowed), %s", row.figure.c_str(),
+                          measured, row.reference, signed_percent(result.change_percent).c_str(),
+                          row.tolerance_percent, runs_text(values.size()).c_str());
   if (values.size() > 1) result.reason += printed(", spread %.1f %%", result.spread_percent);
   const bool enough = static_cast<double>(values.size()) >= row.repeats;
   const bool steady = row.spread_percent == 0.0 || result.spread_percent <= row.spread_percent;

@@ -1,6 +1,7 @@
 // Acceptance: whether runs reach the figures that a specification requires (doc/run_rules.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,9 @@ GPTBENCH_CHOICE(Accepted, PASSED, FAILED, NOT_DECIDED)
 struct AcceptResult {
   std::string row;
   Accepted verdict = Accepted::PASSED;
-  std::string reason;     // one line
-  std::string figure;     // "": none required
-  double measured = 0.0;  // median; 0: not known
+  std::string reason;              // one line
+  std::string figure;              // "": none required
+  std::optional<double> measured;  // median
   double reference = 0.0;
   double change_percent = 0.0;  // of the median against the reference
   double spread_percent = 0.0;

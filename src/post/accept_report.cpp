@@ -52,8 +52,8 @@ std::string accept_json(const std::vector<AcceptResult>& results,
     JsonObject row;
     row.add("row", r.row).add("verdict", verdict_text(r.verdict)).add("reason", r.reason);
     if (!r.figure.empty()) row.add("figure", r.figure).add("reference", r.reference);
-    if (r.measured > 0.0)
-      row.add("measured", r.measured)
+    if (r.measured)
+      row.add("measured", *r.measured)
           .add("change_percent", r.change_percent)
           .add("spread_percent", r.spread_percent);
     rows.push_back(row.add("files", r.files).text());

@@ -9,9 +9,11 @@
 #include <new>
 #include <set>
 
+#include "base/build_info.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "io/file_bytes.h"
 #include "io/journal.h"
 #include "io/result_file.h"
@@ -25,6 +27,7 @@
 #include "post/published.h"
 #include "post/report.h"
 #include "post/style.h"
+#include "post/words.h"
 
 namespace gptbench {
 namespace {
@@ -216,7 +219,8 @@ int accept(const Options& options) {
   const bool writes = !options.write_spec.empty();
   const std::vector<AcceptRow> rows = writes ? std::vector<AcceptRow>{} : read_spec(options.spec);
   std::vector<std::string> problems;
-  const std::vector<LoadedRun> runs = load_results(options.files, problems);
+  std::vector<LoadedRun> runs = load_results(options.files, problems);
+  pass_over_plans(runs, problems);
   require_different_runs(runs, "accept");
   const std::vector<AcceptResult> results = judge(rows, runs);
   if (writes) {
@@ -254,12 +258,17 @@ int exit_status_of(const std::function<int()>& body) {
 }
 
 int run_command(const Options& options) {
+  const auto print_text = [](const std::string& text) {
+    print(text, "");
+    return static_cast<int>(Exit::ok);
+  };
+  if (options.command == "help") return print_text(help_text());
+  if (options.command == "words") return print_text(completion_words());
+  if (options.command == "version")
+    return print_text(printed("gptpost %s, commit %s\n", build_version(), build_git_commit()));
   if (options.command == "recover") return recover(options);
   if (options.command == "accept") return accept(options);
-  if (options.command == "convert") {
-    print(convert_weights(options.conversion), "");
-    return static_cast<int>(Exit::ok);
-  }
+  if (options.command == "convert") return print_text(convert_weights(options.conversion));
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
   if (options.command != "show" && options.command != "deck") pass_over_plans(runs, problems);

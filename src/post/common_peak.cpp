@@ -42,7 +42,7 @@ bool is_timed(const RunView& run) {
 }
 
 bool has_mfu(const RunView& run) {
-  return run.rates().utilisation(run.rates().convention(), false) > 0.0;
+  return run.rates().mfu_percent() > 0.0;
 }
 
 // Why a run has no MFU. Runs whose ceiling varied share one text, so that a table states it once.

@@ -8,11 +8,11 @@
 #include "post/cells.h"
 #include "post/commands.h"
 #include "post/noise.h"
-#include "post/regions.h"
 #include "post/run_view.h"
 #include "post/style.h"
 #include "post/table.h"
 #include "record/flops.h"
+#include "record/regions.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -40,7 +40,7 @@ std::vector<double> values_of(const Group& group, const Figure& figure) {
 std::vector<double> times_of_region(const Record& r, const std::string& name) {
   const int64_t rank = slowest_rank(r).rank;
   for (const RankSeries& series : r.timing) {
-    const int64_t column = rank >= 0 ? rank : 2;  // of reductions the maximum
+    const int64_t column = rank >= 0 ? rank : reduction::maximum;
     if (series.name == name && column < series.ranks) return timed_steps(r, series, column);
   }
   return {};
@@ -80,6 +80,14 @@ bool has_one_number_of_steps(const Group& a, const Group& b) {
 RatioBounds inverse(const RatioBounds& bounds) {
   if (!bounds.known) return bounds;
   return {1.0 / bounds.largest, 1.0 / bounds.least, true, bounds.decide};
+}
+
+// Two runs that differ bound nothing: their bounds are any number.
+constexpr double no_bound = 100.0;
+std::string bound(double ratio) {
+  return ratio > no_bound         ? "> " + fixed(no_bound, 0)
+         : ratio < 1.0 / no_bound ? "< " + fixed(1.0 / no_bound, 2)
+                                  : fixed(ratio, 3);
 }
 
 // B against A, figure by figure; with verdicts where they are comparable.
@@ -133,8 +141,7 @@ class Comparison {
     const bool counts = differs(result) && std::fabs(result.b - result.a) >= min_difference;
     table_.rows.push_back(
         {name, cell(result.a), cell(result.b), ratio > 0.0 ? fixed(ratio, 3) : "-",
-         bounds.known && comparable_ ? fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3)
-                                     : "",
+         bounds.known && comparable_ ? bound(bounds.least) + " to " + bound(bounds.largest) : "",
          ratio == 0.0 || !comparable_ ? ""
          : !counts                    ? "same"
          : is_better                  ? "better"
@@ -235,6 +242,7 @@ std::string percent(double fraction) {
 }
 
 std::string change(double ratio) {
+  if (ratio > no_bound) return "more than " + fixed(no_bound, 0) + " times";
   return signed_percent(100.0 * (ratio - 1.0));
 }
 

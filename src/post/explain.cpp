@@ -12,14 +12,12 @@
 #include "plan/stage_figures.h"
 #include "plan/tasks.h"
 #include "post/plan_of.h"
-#include "post/regions.h"
 #include "project/clock.h"
+#include "record/regions.h"
 #include "record/steps.h"
 
 namespace gptbench {
 namespace {
-
-constexpr const char* region_prefix = "region_";
 
 // The half of the timed steps whose times are nearest to their median, as places among these:
 // without the steps that were disturbed, and the same for all parts of a step, so that they add up
@@ -49,15 +47,11 @@ double mean_of(const std::vector<double>& times, const std::vector<size_t>& step
 
 // Mean over ranks, of a reduced series the median.
 double mean_of(const Record& record, const RankSeries& series, const std::vector<size_t>& steps) {
-  if (series.reduced) return mean_of(timed_steps(record, series, 1), steps);
+  if (series.reduced) return mean_of(timed_steps(record, series, reduction::median), steps);
   double sum = 0.0;
   for (int64_t rank = 0; rank < series.ranks; ++rank)
     sum += mean_of(timed_steps(record, series, rank), steps);
   return series.ranks > 0 ? sum / static_cast<double>(series.ranks) : 0.0;
-}
-
-bool is_region(const RankSeries& series) {
-  return series.name.rfind(region_prefix, 0) == 0;
 }
 
 // Seconds that each rank computes in each timed step, [rank][step]; of reduced series none.
@@ -186,7 +180,7 @@ void account_computing(const Record& record, const std::vector<Counted>& counted
     account.reduced = account.reduced || series.reduced;
     if (!is_region(series)) continue;
     PartOfStep region;
-    region.name = series.name.substr(std::string(region_prefix).size());
+    region.name = region_of(series);
     region.time_s = mean_of(record, series, steps);
     double weights = 0.0, by_flops_s = 0.0;
     for (const OperationTime& each : account.operations) {
@@ -314,16 +308,14 @@ Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine
     ceilings.source += ", bandwidth of its data sheet";
     return ceilings;
   }
-  const ConfigEntry* const tf32 = find_entry(record, "precision", "tf32");
-  const bool is_tf32 = tf32 != nullptr && std::get_if<bool>(&tf32->value) != nullptr &&
-                       *std::get_if<bool>(&tf32->value);
+  const bool is_tf32 = key_value<bool>(record, "precision", "tf32");
   const std::string compute = key_text(record, "precision", "compute");
   const bool is_fp8 = compute == "fp8";
-  ceilings.flops_per_s = machine->peak(is_tf32  ? "tf32"
-                                       : is_fp8 ? "bf16"
-                                                : compute) *
+  ceilings.flops_per_s = machine->capped_peak(is_tf32  ? "tf32"
+                                              : is_fp8 ? "bf16"
+                                                       : compute) *
                          machine->gemm_efficiency;
-  if (is_fp8) ceilings.fp8_flops_per_s = machine->peak("fp8") * machine->fp8_efficiency;
+  if (is_fp8) ceilings.fp8_flops_per_s = machine->capped_peak("fp8") * machine->fp8_efficiency;
   ceilings.bytes_per_s = machine->data().bandwidth_gb_per_s * 1e9 * machine->memory_efficiency;
   ceilings.launch_s = 1e-6 * machine->launch_us;
   ceilings.source = "profile " + machine->name;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/sort_numbers.h"
 #include "base/text.h"
 #include "io/result_fields.h"
 
@@ -68,6 +69,9 @@ bool field_equals(const Field& field, const std::string& text) {
 }
 
 bool field_less(const Field& a, const Field& b) {
+  const auto *number = std::get_if<double>(&a), *other = std::get_if<double>(&b);
+  if (number != nullptr && other != nullptr)
+    return number_or_least(*number) < number_or_least(*other);
   return a < b;
 }
 

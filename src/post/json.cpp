@@ -103,18 +103,20 @@ JsonObject bytes_json(const std::vector<MemoryEntry>& entries) {
   return object;
 }
 
-std::string memory_json(const Record& record) {
+// The rows of a table as objects, with the names of its columns.
+template <class Entry>
+std::string rows_json(const std::vector<Entry>& entries) {
   std::vector<std::string> rows;
-  for (const ArenaEntry& entry : record.arena)
-    rows.push_back(JsonObject()
-                       .add("name", entry.name)
-                       .add("class", entry.memory_class)
-                       .add("dtype", entry.dtype)
-                       .add("offset", entry.offset_bytes)
-                       .add("bytes", entry.bytes)
-                       .add("lifetime", entry.lifetime)
-                       .text());
-  return bytes_json(record.memory).add_json("arena", json_array(rows)).text();
+  for (const Entry& entry : entries) {
+    JsonObject row;
+    visit_columns(entry, [&](const char* name, const auto& value) { row.add(name, value); });
+    rows.push_back(row.text());
+  }
+  return json_array(rows);
+}
+
+std::string memory_json(const Record& record) {
+  return bytes_json(record.memory).add_json("arena", rows_json(record.arena)).text();
 }
 
 std::string comm_json(const std::vector<CommEntry>& comm) {
@@ -142,35 +144,9 @@ std::string verify_json(const Record& record) {
 }
 
 std::string calibration_json(const Calibration& calibration) {
-  std::vector<std::string> kernels, messages;
-  for (const KernelRate& k : calibration.kernels)
-    kernels.push_back(JsonObject()
-                          .add("kernel", k.kernel)
-                          .add("type", k.type)
-                          .add("rows", k.rows)
-                          .add("columns", k.columns)
-                          .add("inner", k.inner)
-                          .add("flops", k.flops)
-                          .add("bytes", k.bytes)
-                          .add("time_s", k.time_s)
-                          .add("spread", k.spread)
-                          .text());
-  for (const MessageRate& m : calibration.messages)
-    messages.push_back(JsonObject()
-                           .add("axis", m.axis)
-                           .add("op", m.op)
-                           .add("type", m.type)
-                           .add("redop", m.redop)
-                           .add("ranks", m.ranks)
-                           .add("per_node", m.per_node)
-                           .add("bytes", m.bytes)
-                           .add("count", m.count)
-                           .add("time_s", m.time_s)
-                           .add("wrong", m.wrong)
-                           .text());
   return JsonObject()
-      .add_json("kernels", json_array(kernels))
-      .add_json("messages", json_array(messages))
+      .add_json("kernels", rows_json(calibration.kernels))
+      .add_json("messages", rows_json(calibration.messages))
       .add("profile", calibration.profile)
       .text();
 }

@@ -20,15 +20,19 @@ std::string layout_of(const RunView& run) {
   return sizes.empty() ? "data parallel" : join(sizes, " ");
 }
 
+std::string ranks_text(const RunView& run) {
+  const int64_t ranks = run.summary().world_size;
+  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+}
+
 std::vector<std::string> parts_of(const RunView& run, bool over_length) {
   // A published point without a model is its series.
   if (run.is_point())
     return std::vector<std::string>{
         "published: " + run.deck().text("run", "name"), "", "", "", "", "", "", ""};
   return std::vector<std::string>{
-      run.source_mark() + run.model_name(),
-      over_length ? std::to_string(run.summary().world_size) + " ranks"
-                  : "sequence " + std::to_string(run.deck().seq_length()),
+      run.source_mark() + (over_length ? run.model_name_of_any_length() : run.model_name()),
+      over_length ? ranks_text(run) : "sequence " + std::to_string(run.deck().seq_length()),
       run.deck().text("precision", "compute", "fp32"),
       layout_of(run),
       "ZeRO " + std::to_string(run.deck().zero_stage()),
@@ -122,9 +126,7 @@ std::vector<std::string> labels_of(const Runs& runs) {
   std::vector<std::string> bases, labels;
   for (const RunView& run : runs)
     bases.push_back((run.is_projected() ? run.source_mark() : "") +
-                    run.deck().text("run", "name", "run") + ", " +
-                    std::to_string(run.summary().world_size) +
-                    (run.summary().world_size == 1 ? " rank" : " ranks"));
+                    run.deck().text("run", "name", "run") + ", " + ranks_text(run));
   const bool unique = std::set<std::string>(bases.begin(), bases.end()).size() == bases.size();
   const Naming naming = unique ? Naming{} : naming_of(runs, false);
   std::map<std::string, int> counts;

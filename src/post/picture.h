@@ -14,7 +14,7 @@ namespace gptbench {
 
 // A line of the legend. Colour, texture, mark and dashes follow from `style`, so that one thing
 // looks alike in every picture.
-struct Entry {
+struct LegendEntry {
   std::string name;
   size_t style = 0;
 };
@@ -94,9 +94,10 @@ struct Picture {
   std::string name;      // of its files: "throughput"
   std::string title;     // what is shown
   std::string subtitle;  // of which runs: model, machine, date
-  std::vector<Entry> legend = {};
+  std::vector<LegendEntry> legend = {};
   std::vector<Panel> panels = {};
-  std::vector<std::string> notes = {};  // sentences below it
+  // Sentences below it; of an empty picture why it is, where that is not for want of figures.
+  std::vector<std::string> notes = {};
 
   bool empty() const { return panels.empty(); }
 };

@@ -95,8 +95,8 @@ Table data_of(const Picture& picture) {
   return table;
 }
 
-std::vector<Picture> pictures_of(const PlotKind& kind, const Runs& runs,
-                                 const PlotOptions& options) {
+std::vector<Picture> pictures_of(const PlotKind& kind, const Runs& runs, const PlotOptions& options,
+                                 std::string* why_none) {
   std::vector<Picture> pictures;
   if (kind.shows != Shows::one_run) {
     pictures.push_back(kind.make(runs, options));
@@ -106,9 +106,12 @@ std::vector<Picture> pictures_of(const PlotKind& kind, const Runs& runs,
       if (runs.size() > 1) pictures.back().name += "-" + std::to_string(r + 1);
     }
   }
-  pictures.erase(std::remove_if(pictures.begin(), pictures.end(),
-                                [](const Picture& picture) { return picture.empty(); }),
-                 pictures.end());
+  const auto drawn = std::stable_partition(pictures.begin(), pictures.end(),
+                                           [](const Picture& picture) { return !picture.empty(); });
+  if (why_none != nullptr && drawn == pictures.begin())
+    *why_none = pictures.empty() || pictures.front().notes.empty() ? "no run has the figures for it"
+                                                                   : pictures.front().notes.front();
+  pictures.erase(drawn, pictures.end());
   return pictures;
 }
 
@@ -124,11 +127,11 @@ std::string draw_plots(const Runs& runs, const std::string& kind, const std::str
                 " draws all " + std::to_string(runs.size()) + "\n";
       continue;
     }
-    const std::vector<Picture> pictures = pictures_of(each, runs, options);
+    std::string why_none;
+    const std::vector<Picture> pictures = pictures_of(each, runs, options, &why_none);
     if (pictures.empty()) {
-      if (kind != "all")
-        throw Error(Exit::usage, "plot " + kind + ": no run has the figures for it");
-      report += std::string(each.name) + ": no run has the figures for it\n";
+      if (kind != "all") throw Error(Exit::usage, "plot " + kind + ": " + why_none);
+      report += std::string(each.name) + ": " + why_none + "\n";
     }
     for (const Picture& picture : pictures) {
       create_directories(directory);

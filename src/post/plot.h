@@ -73,8 +73,9 @@ inline constexpr PlotKind plot_kinds[] = {
 };
 
 // The pictures of a kind: one, or one per run numbered where there are several ("timeline-2").
+// why_none receives the reason where there is none.
 std::vector<Picture> pictures_of(const PlotKind& kind, const Runs& runs,
-                                 const PlotOptions& options = {});
+                                 const PlotOptions& options = {}, std::string* why_none = nullptr);
 
 // Writes <directory>/<name>.svg, .dat and .png for the kind named, or for each kind ("all") that
 // the runs have figures for; returns one line per picture: what was written, or why there is none.

@@ -8,8 +8,8 @@
 #include "post/cells.h"
 #include "post/naming.h"
 #include "post/plot.h"
-#include "post/regions.h"
 #include "post/style.h"
+#include "record/regions.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -64,7 +64,7 @@ class BarPanel {
     if (!(longest_ > 0.0)) return;
     for (const size_t style : used_)
       if (std::none_of(picture.legend.begin(), picture.legend.end(),
-                       [&](const Entry& entry) { return entry.style == style; }))
+                       [&](const LegendEntry& entry) { return entry.style == style; }))
         picture.legend.push_back({styles_[style], style});
     if (failed_) picture.legend.push_back({"did not fit", hatched});
     if (!spread_.marks.empty()) {
@@ -202,10 +202,8 @@ std::vector<Part> planned_memory(const Record& record) {
 }
 
 double stated_limit(const RunView& run) {
-  const ConfigEntry* const entry = find_entry(run.record(), "memory", "device_memory_gib");
-  const double* const limit = entry == nullptr ? nullptr : std::get_if<double>(&entry->value);
-  return limit != nullptr && *limit > 0.0 ? *limit * static_cast<double>(GiB)
-                                          : run.summary().device.memory_bytes;
+  const double limit_gib = key_value<double>(run.record(), "memory", "device_memory_gib");
+  return limit_gib > 0.0 ? limit_gib * static_cast<double>(GiB) : run.summary().device.memory_bytes;
 }
 
 // Runs of one model stand together.
@@ -233,12 +231,8 @@ double exposed_s(const RunView& run, const std::string& axis, int64_t rank) {
 // Kinds of work of one column of /timing where a record has them, else its programs; "step" is the
 // whole of both. Waiting for pipeline messages is told from other communication.
 std::vector<Part> time_of(const RunView& run, int64_t column, int64_t rank) {
-  const std::string prefix = "region_";
-  const auto is_kind = [&](const RankSeries& series) {
-    return series.name.compare(0, prefix.size(), prefix) == 0;
-  };
   const std::vector<RankSeries>& timing = run.record().timing;
-  const bool by_kind = std::any_of(timing.begin(), timing.end(), is_kind);
+  const bool by_kind = std::any_of(timing.begin(), timing.end(), is_region);
   std::vector<Part> parts;
   double step_s = 0.0, rest_s = 0.0;
   for (const RankSeries& series : timing) {
@@ -251,9 +245,8 @@ std::vector<Part> time_of(const RunView& run, int64_t column, int64_t rank) {
       parts.push_back({series.name, time_s - waiting_s});
       parts.push_back({bubble, waiting_s});
       rest_s -= time_s;
-    } else if (is_kind(series) || !by_kind) {
-      parts.push_back(
-          {spaced(is_kind(series) ? series.name.substr(prefix.size()) : series.name), time_s});
+    } else if (is_region(series) || !by_kind) {
+      parts.push_back({spaced(region_of(series)), time_s});
       rest_s -= time_s;
     }
   }
@@ -315,14 +308,13 @@ Picture breakdown_picture(const Runs& runs, const PlotOptions&) {
   bool means = false;
   for (size_t r = 0; r < runs.size(); ++r) {
     const std::vector<RankSeries>& timing = runs[r].record().timing;
-    if (timing.empty()) continue;
+    if (slowest_rank(runs[r].record()).regions.empty()) continue;
     const bool reduced = timing.front().reduced;
     const int64_t columns = timing.front().ranks;
     const size_t before = bars.size();
     if (reduced || columns == 1) {
-      constexpr int64_t maximum = 2;  // of the four reductions
       bars.push_back({labels[r] + (reduced ? ", maxima over ranks" : ""),
-                      time_of(runs[r], reduced ? maximum : 0, 0)});
+                      time_of(runs[r], reduced ? reduction::maximum : 0, 0)});
     } else if (each_rank) {
       for (int64_t rank = 0; rank < columns; ++rank)
         bars.push_back({(rank == 0 ? labels[r] + ", rank " : "rank ") + std::to_string(rank),
@@ -342,6 +334,7 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"messages", "Messages per step by axis and operation", subtitle_of(runs)};
   // One run has a bar per operation; several have a bar each, stacked by operation.
   const bool single = runs.size() == 1;
+  bool has_means = false, has_ranks = false;
   std::vector<Bar> payloads, times;
   std::vector<std::string> order = {"payload", "in flight", "rank waited for it, or drove it"};
   const std::vector<std::string> labels = labels_of(runs);
@@ -351,6 +344,7 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
     if (steps <= 0.0 || record.comm.empty()) continue;
     if (!single) payloads.push_back({labels[r], {}});
     if (!single) times.push_back({labels[r], {}});
+    (record.comm.front().reduced ? has_means : has_ranks) = true;
     for (const CommEntry& entry : record.comm) {
       const double share =
           entry.reduced ? static_cast<double>(std::max<int64_t>(1, runs[r].summary().world_size))
@@ -382,9 +376,12 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
       for (const Part& part : bar.parts)
         if (!contains(order, part.name)) order.push_back(part.name);
   }
-  BarPanel("Payload per step of the rank with the most", byte_units, order, payloads)
-      .put_into(picture);
-  BarPanel(single ? "Time per step of the rank with the most"
+  // Records of many ranks hold sums.
+  const std::string whose = has_means ? ", mean over ranks" : " of the rank with the most";
+  if (has_means && has_ranks)
+    picture.notes.push_back("Of runs with few ranks, the rank with the most.");
+  BarPanel("Payload per step" + whose, byte_units, order, payloads).put_into(picture);
+  BarPanel(single ? "Time per step" + whose
                   : "Time per step that a rank waited for messages, or drove them",
            time_units, order, times)
       .put_into(picture);

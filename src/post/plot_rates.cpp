@@ -65,8 +65,8 @@ std::vector<Curve> curves_of(const Runs& runs, const Naming& naming, bool over_l
   return curves;
 }
 
-std::vector<Entry> legend_of(const std::vector<Curve>& curves) {
-  std::vector<Entry> legend;
+std::vector<LegendEntry> legend_of(const std::vector<Curve>& curves) {
+  std::vector<LegendEntry> legend;
   if (curves.size() == 1 && curves.front().name.empty()) return legend;
   for (const Curve& curve : curves)
     legend.push_back({curve.name.empty() ? "measured" : curve.name, curve.style});
@@ -153,8 +153,8 @@ Picture rate_picture(const std::string& name, const std::string& title, const st
     picture.legend = legend_of(curves);
     picture.notes = {
         "Each mark is a run; its bar spans the timed steps. Lines join the medians of "
-        "runs with one number of " +
-        std::string(over_length ? "tokens." : "ranks.")};
+        "runs with one " +
+        std::string(over_length ? "sequence length." : "number of ranks.")};
   }
   const std::string without =
       named(runs, [&](const RunView& run) { return !run.counts() || rate(run) <= 0.0; });
@@ -182,16 +182,15 @@ Picture throughput_picture(const Runs& runs, const PlotOptions& options) {
 }
 
 Picture utilisation_picture(const Runs& runs, const PlotOptions& options) {
-  Picture picture = rate_picture(
-      "utilisation", "Model FLOPs utilisation",
-      "MFU (% of peak, FLOPs by convention " + conventions_of(runs) + ")", "%", runs, options,
-      false,
-      [](const RunView& run) { return run.rates().utilisation(run.rates().convention(), false); });
+  Picture picture =
+      rate_picture("utilisation", "Model FLOPs utilisation",
+                   "MFU (% of peak, FLOPs by convention " + conventions_of(runs) + ")", "%", runs,
+                   options, false, [](const RunView& run) { return run.rates().mfu_percent(); });
   if (picture.empty()) return picture;
   // Nothing can be above it: what is says that the peak is wrong.
   Panel& panel = picture.panels.front();
   if (std::any_of(runs.begin(), runs.end(), [](const RunView& run) {
-        return run.counts() && run.rates().utilisation(run.rates().convention(), false) > 80.0;
+        return run.counts() && run.rates().mfu_percent() > 80.0;
       }))
     panel.rules.push_back({100.0, "100 %", panel.y.downwards});
   std::set<std::string> peaks;
@@ -201,8 +200,8 @@ Picture utilisation_picture(const Runs& runs, const PlotOptions& options) {
   std::set<std::string> warnings;
   for (const RunView& run : runs) {
     const std::string convention = run.rates().convention();
-    const std::string warning =
-        impossible_utilisation(run.rates().utilisation(convention, false) / 100.0, 0.0, convention);
+    const std::string warning = impossible_utilisation(
+        run.rates().utilisation_percent(convention, false) / 100.0, 0.0, convention);
     if (run.counts() && !warning.empty()) warnings.insert(warning + ".");
   }
   picture.notes.insert(picture.notes.end(), warnings.begin(), warnings.end());

@@ -13,7 +13,7 @@
 #include "post/naming.h"
 #include "post/plan_of.h"
 #include "post/plot.h"
-#include "post/regions.h"
+#include "record/regions.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -44,7 +44,8 @@ std::map<std::string, Work> work_of(const Record& record) {
   }
   for (const RankSeries& series : record.timing)
     for (auto& [name, of_region] : work)
-      if (spaced(series.name) == "region " + name && !series.reduced && series.ranks > 0)
+      if (is_region(series) && spaced(region_of(series)) == name && !series.reduced &&
+          series.ranks > 0)
         of_region.time_s = median(timed_steps(record, series, 0));
   return work;
 }

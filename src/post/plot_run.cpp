@@ -9,8 +9,8 @@
 #include "post/cells.h"
 #include "post/naming.h"
 #include "post/plot.h"
-#include "post/regions.h"
 #include "post/trace.h"
+#include "record/regions.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -316,8 +316,11 @@ std::vector<double> computing_times(const Record& record) {
   for (size_t i = 0; communication != nullptr && i < computing.values.size(); ++i)
     computing.values[i] -= communication->values[i];
   std::vector<double> times;
-  for (int64_t rank = 0; rank < step->ranks; ++rank)
-    times.push_back(median(timed_steps(record, computing, rank)));
+  for (int64_t rank = 0; rank < step->ranks; ++rank) {
+    const std::vector<double> steps = timed_steps(record, computing, rank);
+    if (steps.empty()) return {};
+    times.push_back(median(steps));
+  }
   return times;
 }
 

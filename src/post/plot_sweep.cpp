@@ -8,6 +8,7 @@
 #include "post/naming.h"
 #include "post/plot.h"
 #include "post/style.h"
+#include "post/svg_text.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -31,9 +32,9 @@ std::vector<std::string> ascending(const std::vector<std::string>& cells) {
 }
 
 // Ranks and deck keys in which runs differ and that do not follow from those before, the one with
-// the most values first.
+// the most values first. Keys that decks often set by others come last.
 std::vector<Varied> varied_keys(const Runs& runs) {
-  static const std::set<std::string> follow = {"data_parallel", "device_memory_gib"};
+  static const std::set<std::string> last = {"data_parallel", "device_memory_gib"};
   std::vector<Varied> keys;
   std::vector<std::string> known(runs.size());
   const auto add = [&](const std::string& name, const Cell& cell) {
@@ -44,10 +45,11 @@ std::vector<Varied> varied_keys(const Runs& runs) {
     keys.push_back({name, cells, ascending(cells)});
   };
   add("ranks", whole(&Summary::world_size));
-  for (const ConfigEntry& entry : runs.front().record().config)
-    if ((entry.group == "run" ? may_decide_speed(entry) : entry.group != "output") &&
-        follow.count(entry.key) == 0)
-      add(entry.key, [&](const RunView& run) { return key_cell(run, entry.group, entry.key); });
+  for (const bool is_last : {false, true})
+    for (const ConfigEntry& entry : runs.front().record().config)
+      if ((entry.group == "run" ? may_decide_speed(entry) : entry.group != "output") &&
+          (last.count(entry.key) > 0) == is_last)
+        add(entry.key, [&](const RunView& run) { return key_cell(run, entry.group, entry.key); });
   std::stable_sort(keys.begin(), keys.end(), [](const Varied& a, const Varied& b) {
     return a.values.size() > b.values.size();
   });
@@ -82,7 +84,8 @@ Panel panel_of(const Runs& runs, const std::vector<Varied>& keys, const std::str
   panel.x.label = columns.name + (value.empty() ? "" : "  (" + panels.name + " " + value + ")");
   panel.y.label = rows.name;
   panel.y.downwards = true;
-  panel.height = 34.0 * static_cast<double>(rows.values.size()) + 10.0;
+  panel.height = std::max(34.0 * static_cast<double>(rows.values.size()) + 10.0,
+                          width_of(rows.name));  // it stands upright
   for (size_t x = 0; x < columns.values.size(); ++x)
     panel.x.ticks.emplace_back(static_cast<double>(x), columns.values[x]);
   for (size_t y = 0; y < rows.values.size(); ++y) {
@@ -124,8 +127,16 @@ Picture sweep_picture(const Runs& runs, const PlotOptions&) {
   if (measured.size() < min_runs || !(most > 0.0)) return picture;
   std::vector<Varied> keys = varied_keys(measured);
   if (keys.size() == 2) keys.push_back({"", std::vector<std::string>(measured.size()), {""}});
-  if (keys.size() != 3 || keys[0].values.size() > max_columns || keys[2].values.size() > max_panels)
+  if (keys.size() != 3 || keys[0].values.size() > max_columns ||
+      keys[2].values.size() > max_panels) {
+    std::vector<std::string> names;
+    for (const Varied& key : keys)
+      names.push_back(key.name + " (" + std::to_string(key.values.size()) + " values)");
+    picture.notes = {"drawn over two or three keys, of " + std::to_string(max_columns) + " and " +
+                     std::to_string(max_panels) + " values at most; these runs differ in " +
+                     (names.empty() ? "none" : join(names, ", "))};
     return picture;
+  }
   for (const std::string& value : keys[2].values)
     picture.panels.push_back(panel_of(measured, keys, value, most));
   picture.notes = {"Medians where a cell holds several runs."};

@@ -160,10 +160,14 @@ int64_t whole(double value) {
 
 std::string headline_of(const RunView& run) {
   const Summary& s = run.summary();
-  if (!run.counts() || s.rate.sec_per_it <= 0.0) return "";
-  const double per_device = run.rates().tflops(run.rates().convention());
+  if (!run.counts()) return "";
+  const std::string held_out =
+      run.held_out_text().empty() ? ""
+                                  : element("p", xml("Held-out loss " + run.held_out_text() + "."));
+  if (s.rate.sec_per_it <= 0.0) return element("p", "No step was timed.") + held_out;
+  const double per_device = run.rates().tflops();
   const double devices = static_cast<double>(s.world_size);
-  const double mfu = run.rates().utilisation(run.rates().convention(), false);
+  const double mfu = run.rates().mfu_percent();
   const auto tflops = [](double value) { return significant(value, 4, 4) + " TFLOP/s"; };
   List cards;
   cards
@@ -188,12 +192,11 @@ std::string headline_of(const RunView& run) {
   if (mfu <= 0.0) note = "No MFU: " + reason_without_mfu(s) + ".";
   const std::string drift = drift_text(s);
   return cards.text("cards") + (note.empty() ? "" : element("p", xml(note))) +
-         (drift.empty() ? "" : element("p", xml("Drift: " + drift + ".")));
+         (drift.empty() ? "" : element("p", xml("Drift: " + drift + "."))) + held_out;
 }
 
 double total_tflops(const RunView& run) {
-  return run.rates().tflops(run.rates().convention()) *
-         static_cast<double>(run.summary().world_size);
+  return run.rates().tflops() * static_cast<double>(run.summary().world_size);
 }
 
 std::string headline_of(const Runs& runs) {

@@ -7,6 +7,8 @@
 
 namespace gptbench {
 
+// Headline, rules, table, keys that were set, pictures and provenance; for several runs what they
+// have in common and what tells them apart.
 std::string report_page(const Runs& runs, const PlotOptions& options = {});
 
 }  // namespace gptbench

@@ -1,35 +1,10 @@
 #include "post/run_deck.h"
 
 #include <algorithm>
-#include <variant>
 
 #include "base/units.h"
 
 namespace gptbench {
-namespace {
-
-// The value where it has the requested type.
-template <class T>
-T value_or(const ConfigEntry* entry, const T& fallback) {
-  if (entry == nullptr) return fallback;
-  const T* value = std::get_if<T>(&entry->value);
-  return value == nullptr ? fallback : *value;
-}
-
-}  // namespace
-
-int64_t RunDeck::integer(const std::string& group, const std::string& key, int64_t fallback) const {
-  return value_or<int64_t>(find_entry(*record_, group, key), fallback);
-}
-
-std::string RunDeck::text(const std::string& group, const std::string& key,
-                          const std::string& fallback) const {
-  return value_or<std::string>(find_entry(*record_, group, key), fallback);
-}
-
-bool RunDeck::logical(const std::string& group, const std::string& key, bool fallback) const {
-  return value_or<bool>(find_entry(*record_, group, key), fallback);
-}
 
 int64_t RunDeck::data_parallel() const {
   const int64_t stated = integer("parallel", "data_parallel", 0);

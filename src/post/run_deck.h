@@ -14,10 +14,16 @@ class RunDeck {
   explicit RunDeck(const Record& record) : record_(&record) {}  // must outlive it
 
   // Deck keys; the fallback where a record does not have the key.
-  int64_t integer(const std::string& group, const std::string& key, int64_t fallback) const;
+  int64_t integer(const std::string& group, const std::string& key, int64_t fallback) const {
+    return key_value(*record_, group, key, fallback);
+  }
   std::string text(const std::string& group, const std::string& key,
-                   const std::string& fallback = "") const;
-  bool logical(const std::string& group, const std::string& key, bool fallback) const;
+                   const std::string& fallback = "") const {
+    return key_value(*record_, group, key, fallback);
+  }
+  bool logical(const std::string& group, const std::string& key, bool fallback) const {
+    return key_value(*record_, group, key, fallback);
+  }
 
   std::string preset() const { return text("model", "preset"); }
   int64_t seq_length() const { return integer("model", "seq_length", 0); }

@@ -66,13 +66,13 @@ bool RunRates::is_against_both() const {
          known_peak(Precision::bf16) > 0.0 && known_peak(Precision::fp8) > 0.0;
 }
 
-double RunRates::utilisation(const std::string& convention, bool hardware) const {
+double RunRates::utilisation_percent(const std::string& convention, bool hardware) const {
   return peak_tflops() > 0.0 ? 100.0 * tflops(convention, hardware) / peak_tflops() : 0.0;
 }
 
 std::vector<std::pair<std::string, double>> RunRates::utilisations(const std::string& convention,
                                                                    bool hardware) const {
-  if (!is_against_both()) return {{"", utilisation(convention, hardware)}};
+  if (!is_against_both()) return {{"", utilisation_percent(convention, hardware)}};
   std::vector<std::pair<std::string, double>> values;
   for (const Precision type : {Precision::bf16, Precision::fp8})
     values.emplace_back(name_of(type), 100.0 * tflops(convention, hardware) / known_peak(type));

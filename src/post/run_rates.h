@@ -49,14 +49,16 @@ class RunRates {
   // TFLOP/s per device by `convention` (a restatement goes first); 0 where the record has no such
   // figure or nothing was timed. With recomputation where `hardware`.
   double tflops(const std::string& convention, bool hardware = false) const;
+  double tflops() const { return tflops(convention()); }
   double peak_tflops() const;
   std::string peak_source() const;
   // "0.2 TFLOP/s (deck)", per device; "" where it is not known.
   std::string peak_text() const;
   // Percent of the peak; 0 where it is not known.
-  double utilisation(const std::string& convention, bool hardware) const;
-  // The same against one denominator, without a name; or against two, for a run with fp8 GEMMs
-  // where both are requested: {"bf16", 46.6}, {"fp8", 23.3}.
+  double utilisation_percent(const std::string& convention, bool hardware) const;
+  double mfu_percent() const { return utilisation_percent(convention(), false); }
+  // The same, HFU where `hardware`, against one denominator, without a name; or against two, for a
+  // run with fp8 GEMMs where both are requested: {"bf16", 46.6}, {"fp8", 23.3}.
   std::vector<std::pair<std::string, double>> utilisations(const std::string& convention,
                                                            bool hardware) const;
 

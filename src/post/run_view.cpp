@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/units.h"
 #include "post/cells.h"
 #include "record/steps.h"
 
@@ -42,9 +43,23 @@ std::string RunView::skipped_note() const {
          " steps skipped, not timed";
 }
 
+std::string RunView::held_out_text() const {
+  const ConvergenceFigures& c = summary().convergence;
+  if (!c.held_out_loss) return "";
+  std::string text = fixed(*c.held_out_loss, 4);
+  if (c.steps_to_target == 0) return text;
+  text += ", target reached after " + std::to_string(c.steps_to_target) + " steps, ";
+  if (c.time_to_target_s > 0.0) text += fixed(c.time_to_target_s, 3) + " s, ";
+  return text + format_count(c.tokens_to_target) + " tokens";
+}
+
+std::string RunView::model_name_of_any_length() const {
+  return capitals(deck_.preset().empty() ? deck_.text("model", "family", "gpt") : deck_.preset());
+}
+
 std::string RunView::model_name() const {
   if (!deck_.preset().empty()) return capitals(deck_.preset());
-  return capitals(deck_.text("model", "family", "gpt")) + "-" + model_size(summary().num_params);
+  return model_name_of_any_length() + "-" + model_size(summary().num_params);
 }
 
 const std::string* RunView::printed(const std::string& style, const std::string& heading) const {

@@ -58,7 +58,11 @@ class RunView {
   std::string skipped_note() const;
 
   // "GPT-345M": the preset in capitals, or family and size.
+  // "5.1234, target reached after 12 steps, 0.345 s, 768 tokens"; "" without a held-out loss.
+  std::string held_out_text() const;
   std::string model_name() const;
+  // Without the number of parameters, which may depend on the sequence length.
+  std::string model_name_of_any_length() const;
   std::string device_name() const { return device_name_of(*record_); }
 
  private:

@@ -4,10 +4,10 @@
 #include "base/units.h"
 #include "post/cells.h"
 #include "post/commands.h"
-#include "post/regions.h"
 #include "post/run_view.h"
 #include "post/table.h"
 #include "record/flops.h"
+#include "record/regions.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -82,14 +82,7 @@ std::string model(const RunView& run) {
   return text;
 }
 
-std::string target_reached(const ConvergenceFigures& c) {
-  if (c.steps_to_target == 0) return "";
-  return ", target reached after " + std::to_string(c.steps_to_target) + " steps, " +
-         (c.time_to_target_s > 0.0 ? fixed(c.time_to_target_s, 3) + " s, " : "") +
-         format_count(c.tokens_to_target) + " tokens";
-}
-
-std::string throughput(const RunView& run) {
+std::string rates(const RunView& run) {
   const Summary& s = run.summary();
   const RateFigures& rate = s.rate;
   const FlopsFigures& flops = s.flops;
@@ -127,13 +120,18 @@ std::string throughput(const RunView& run) {
   text += entry("other conventions", others);
   if (fp8_share(s) > 0.0)
     text += entry("in fp8", fixed(100.0 * fp8_share(s), 1) + " % of the FLOPs executed");
+  return text;
+}
+
+std::string losses(const RunView& run) {
+  const Summary& s = run.summary();
+  std::string text;
   const std::string at_first = " at step " + std::to_string(s.resumed.steps + 1) + ", ";
   if (!run.record().steps.loss.empty())
     text += entry("loss", fixed(run.record().steps.loss.front(), 4) + at_first +
                               fixed(run.record().steps.loss.back(), 4) + " at the last");
-  if (s.convergence.held_out_loss)
-    text += entry("held-out loss",
-                  fixed(*s.convergence.held_out_loss, 4) + target_reached(s.convergence));
+  if (const std::string held_out = run.held_out_text(); !held_out.empty())
+    text += entry("held-out loss", held_out);
   if (!run.record().steps.loss_scale.empty())
     text += entry("loss scale", fixed(run.record().steps.loss_scale.front(), 0) + at_first +
                                     fixed(run.record().steps.loss_scale.back(), 0) +
@@ -268,7 +266,7 @@ std::string verification(const Record& r) {
 std::string show_page(const std::string& path, const Record& record) {
   const RunView run(record);
   return page_heading("gptbench result") + about(path, record) + page_heading("run") + model(run) +
-         throughput(run) + checkpoints(record) + sensors(record.summary) +
+         rates(run) + losses(run) + checkpoints(record) + sensors(record.summary) +
          bytes_of_ranks("memory per rank", "class", record.memory) +
          bytes_of_ranks("offloaded data moved per rank, all steps", "transfer", record.offload) +
          breakdown(record) + communication(record) + verification(record);

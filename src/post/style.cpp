@@ -139,6 +139,13 @@ Cell figures(const std::function<double(const RunView&)>& value, const Format& f
           }};
 }
 
+Cell fact(const std::function<double(const RunView&)>& value, const Format& format) {
+  return {[=](const RunView& run) { return value(run) > 0.0 ? format(value(run)) : "-"; },
+          [=](const RunView& run) {
+            return value(run) > 0.0 ? std::optional(value(run)) : std::nullopt;
+          }};
+}
+
 Cell whole(int64_t Summary::*value) {
   return [=](const RunView& run) { return std::to_string(run.summary().*value); };
 }
@@ -147,7 +154,7 @@ Cell whole(int64_t (RunDeck::*value)() const) {
   return [=](const RunView& run) { return std::to_string((run.deck().*value)()); };
 }
 
-std::optional<double> peak_memory_mib(const RunView& run) {
+std::optional<double> memory_used_mib(const RunView& run) {
   const double bytes = run.summary().memory_used_bytes();
   return bytes > 0.0 ? std::optional(bytes / static_cast<double>(MiB)) : std::nullopt;
 }

@@ -105,10 +105,13 @@ template <class Group>
 Cell figures(Group Summary::*group, double Group::*value, const Format& format) {
   return figures([=](const RunView& run) { return run.summary().*group.*value; }, format);
 }
+// A figure that is known of runs whose other figures do not count, too; "-" where it is 0.
+Cell fact(const std::function<double(const RunView&)>& value, const Format& format);
 Cell whole(int64_t Summary::*value);
 Cell whole(int64_t (RunDeck::*value)() const);
-// The high-water mark of a rank, which is known for many runs that have no other figure.
-std::optional<double> peak_memory_mib(const RunView& run);
+// Memory of the device in MiB (Summary::memory_used_bytes), also of runs whose figures do not
+// count.
+std::optional<double> memory_used_mib(const RunView& run);
 // fixed() (post/cells.h).
 Format decimals(int digits, int significant = 2);
 

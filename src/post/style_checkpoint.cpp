@@ -27,6 +27,12 @@ std::vector<Table> checkpoint_tables(const Runs& runs) {
   const auto key = [](const char* name) {
     return [=](const RunView& run) { return key_cell(run, "checkpoint", name); };
   };
+  const auto interval = [=](const char* name) {  // 0: not by this one
+    return [=](const RunView& run) {
+      const std::string text = key(name)(run);
+      return text == "0" ? "-" : text;
+    };
+  };
   const Format digits = decimals(2, 3);
   const std::vector<StyleColumn> columns = {
       {"Run",
@@ -40,13 +46,8 @@ std::vector<Table> checkpoint_tables(const Runs& runs) {
       {"Ranks", whole(&Summary::world_size)},
       {"Nodes", whole(&Summary::nodes)},
       {"Async", key("async"), false},
-      {"Every",
-       [](const RunView& run) {
-         const std::string steps = key_cell(run, "checkpoint", "every_steps"),
-                           time_s = key_cell(run, "checkpoint", "every_s");
-         if (time_s == "-" || time_s == "0") return steps;
-         return (steps == "0" ? "" : steps + ", ") + time_s + " s";
-       }},
+      {"Every (steps)", interval("every_steps")},
+      {"Every (s)", interval("every_s")},
       {"Size (GB)", figures(size_gb, digits)},
       {"Write (s)", figures(&Summary::checkpoint, &CheckpointFigures::write_s, digits)},
       {"GB/s", figures(cost(&CheckpointCost::bytes_per_s, 1e-9), digits)},

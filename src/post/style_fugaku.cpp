@@ -47,7 +47,7 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
       {"PP", whole(&RunDeck::pipeline_parallel)},
       {"MBS", whole(&RunDeck::micro_batch)},
       {"GBS", whole(&RunDeck::global_batch)},
-      in_unit("MiB", {"Mem", {memory_text, peak_memory_mib}}),
+      in_unit("MiB", {"Mem", {memory_text, memory_used_mib}}),
       {"Sec/it", figures(&Summary::rate, &RateFigures::sec_per_it, decimals(1))},
       {full_checkpointing ? "TFLOPs*" : "TFLOPs", figures(tflops_of, decimals(2)), true, true},
       {"Est. Aggr. PetaFLOPs",
@@ -60,8 +60,9 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
             {"activation_checkpointing",
              [](const RunView& run) { return run.deck().checkpointing_cell(); }, false}),
       shown(Shown::for_programs,
-            in_unit("GHz",
-                    {"Clock", figures(&Summary::device, &DeviceFigures::clock_ghz, decimals(1))})),
+            in_unit("GHz", {"Clock",
+                            fact([](const RunView& run) { return run.summary().device.clock_ghz; },
+                                 decimals(1))})),
   };
 }
 

@@ -26,7 +26,7 @@ double spread_percent(const RunView& run) {
 }
 
 double tflops_per_device(const RunView& run) {
-  return run.rates().tflops(run.rates().convention());
+  return run.rates().tflops();
 }
 
 double tflops_in_total(const RunView& run) {
@@ -134,10 +134,7 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
       {"Tokens/s", figures(&Summary::rate, &RateFigures::tokens_per_s, decimals(0, 3))},
       {"TFLOP/s per device", figures(tflops_per_device, decimals(2, 3)), true, true},
       {"TFLOP/s total", figures(tflops_in_total, decimals(2, 3)), true, true},
-      {"MFU (%)",
-       figures(
-           [](const RunView& r) { return r.rates().utilisation(r.rates().convention(), false); },
-           decimals(1)),
+      {"MFU (%)", figures([](const RunView& r) { return r.rates().mfu_percent(); }, decimals(1)),
        true, true},
       shown(Shown::for_programs,
             {"Peak (TFLOP/s)",
@@ -146,10 +143,10 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
       // Known for many runs that have no other figure.
       {"Memory (MiB)",
        {[](const RunView& run) {
-          const std::optional<double> mib = peak_memory_mib(run);
-          return mib ? fixed(*mib, 1) : "-";
+          const std::optional<double> mib = memory_used_mib(run);
+          return mib ? fixed(*mib, 1) : run.counts() ? "-" : run.outcome();
         },
-        peak_memory_mib}}};
+        memory_used_mib}}};
   if (has(tokens_per_joule)) {
     columns.push_back(shown(Shown::for_programs,
                             {"Energy (J/token)", figures(joules_per_token, decimals(3, 3))}));

@@ -3,8 +3,8 @@
 
 #include "post/cells.h"
 #include "post/naming.h"
-#include "post/regions.h"
 #include "post/style.h"
+#include "record/regions.h"
 
 namespace gptbench {
 namespace {
@@ -36,7 +36,7 @@ double tokens_per_rank(const RunView& run) {
 
 // TFLOP/s per rank, by the convention of the deck.
 double tflops_of(const RunView& run) {
-  return run.rates().tflops(run.rates().convention());
+  return run.rates().tflops();
 }
 
 // Percent of a step that the slowest rank spends in communication; not known where the file holds

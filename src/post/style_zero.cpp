@@ -80,7 +80,7 @@ std::vector<Table> zero_tables(const Runs& runs) {
     return run.summary().device.memory_bytes / static_cast<double>(MiB);
   };
   columns.push_back(
-      shown(Shown::for_programs, in_unit("MiB", {"GPU Memory", figures(device_mib, decimals(0))})));
+      shown(Shown::for_programs, in_unit("MiB", {"GPU Memory", fact(device_mib, decimals(0))})));
   columns.push_back({"Notes", &RunView::notes, false});
   return {table_of(
       "zero",

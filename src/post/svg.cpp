@@ -398,7 +398,7 @@ std::string legend_of(const Picture& picture, double& top) {
   if (picture.legend.empty()) return "";
   std::string text;
   double x = 16.0;
-  for (const Entry& entry : picture.legend) {
+  for (const LegendEntry& entry : picture.legend) {
     const std::string name = cut_to(entry.name, page_width - 80.0);
     const double width = 34.0 + width_of(name) + 18.0;
     if (x > 16.0 && x + width > page_width) {

@@ -56,19 +56,9 @@ std::vector<Clock::Placement> Clock::placements_in(const Plan& plan,
 void Clock::set_peaks(const Config& config) {
   const Precision type = type_of_activations(config);
   const bool tf32 = type == Precision::fp32 && config.precision.tf32;
-  peak_ = machine_.peak(tf32 ? "tf32" : name_of(type));
+  peak_ = machine_.capped_peak(tf32 ? "tf32" : name_of(type));
   type_ = name_of(type);
-  if (config.precision.compute == Precision::fp8) fp8_peak_ = machine_.peak("fp8");
-  if (machine_.capped_clock_ghz <= 0.0) return;
-  if (machine_.clock_ghz <= 0.0)
-    throw Error(Exit::usage, "machine " + machine_.name +
-                                 ": capped_clock_ghz needs clock_ghz, that of the peaks");
-  if (machine_.capped_clock_ghz > machine_.clock_ghz)
-    throw Error(Exit::usage,
-                "machine " + machine_.name +
-                    ": capped_clock_ghz is above clock_ghz; 0 is a clock without a cap");
-  peak_ *= machine_.capped_clock_ghz / machine_.clock_ghz;
-  fp8_peak_ *= machine_.capped_clock_ghz / machine_.clock_ghz;
+  if (config.precision.compute == Precision::fp8) fp8_peak_ = machine_.capped_peak("fp8");
 }
 
 double Clock::seconds(const Work& work) {
@@ -227,6 +217,11 @@ double computing_s(const Plan& plan, const Machine& machine, const Software& sof
       sum_s += static_cast<double>(times) * clock.seconds(work_of(plan, op, rows));
   });
   return sum_s;
+}
+
+double lost_to_messages_s(double overlap_cost, double seconds, double shared_s) {
+  const double left = 1.0 - overlap_cost;
+  return seconds < left * shared_s ? seconds / left - seconds : overlap_cost * shared_s;
 }
 
 double modelled_gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M,

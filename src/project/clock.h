@@ -70,8 +70,12 @@ std::vector<double> seconds_of(const RankWork& rank, const Machine& machine,
 // Seconds that the rank's compute queue works in a step of its plan, if nothing delays it.
 double computing_s(const Plan& plan, const Machine& machine, const Software& software);
 
-// Seconds of a kernel by the figures of the machine, without launch and measured shapes. `peak`:
-// FLOP/s of its type that are reached, times of bytes are those of the machine's memory.
+// What computing of `seconds` loses to messages that are in flight for the first `shared_s` of it:
+// overlap_cost of the time they share, which ends with the messages or with the computing.
+double lost_to_messages_s(double overlap_cost, double seconds, double shared_s);
+
+// Seconds of a kernel by the figures of the machine, without launch and measured shapes. FLOP/s and
+// byte/s of a GEMM are what is reached; `peak` is that of the data sheet for the type.
 double modelled_gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M,
                        double N, double K, double bytes);
 // Attention of T positions and heads of D, whose scores stay on chip; `flops` count two GEMMs

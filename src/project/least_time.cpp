@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/units.h"
+#include "project/clock.h"
 
 namespace gptbench {
 namespace {
@@ -129,8 +130,7 @@ void ProgramClock::take(int32_t i, int64_t rows, bool is_of_step) {
     double busy_until = start;
     for (size_t q = 0; q < queue_s_.size(); ++q)
       if (is_link(q)) busy_until = std::max(busy_until, queue_s_[q]);
-    const double left = 1.0 - overlap_cost_, shared = busy_until - start;
-    end += own_s < left * shared ? own_s / left - own_s : overlap_cost_ * shared;
+    end += lost_to_messages_s(overlap_cost_, own_s, busy_until - start);
   } else if (op.queue == QueueId::data) {
     run_.time.gradients_s += own_s;
   } else if (op.kind == OpKind::receive) {  // of a ring: the neighbour sends when this rank does

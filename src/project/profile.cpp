@@ -143,6 +143,18 @@ double Machine::peak(const std::string& type) const {
   return peak.tflops * 1e12;
 }
 
+double Machine::capped_peak(const std::string& type) const {
+  if (capped_clock_ghz <= 0.0) return peak(type);
+  if (clock_ghz <= 0.0)
+    throw Error(Exit::usage,
+                "machine " + name + ": capped_clock_ghz needs clock_ghz, that of the peaks");
+  if (capped_clock_ghz > clock_ghz)
+    throw Error(
+        Exit::usage,
+        "machine " + name + ": capped_clock_ghz is above clock_ghz; 0 is a clock without a cap");
+  return peak(type) * (capped_clock_ghz / clock_ghz);
+}
+
 Machine read_machine(const std::string& name_or_path) {
   const ProfileFile file = read_file("machine", name_or_path, embedded_machines());
   Machine machine = profile_of(file, "machine", machine_keys);

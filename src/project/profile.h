@@ -119,8 +119,10 @@ struct Machine : MachineDevice, MachineNodes, MachineTopology {
   const DeviceData& data() const;
   // Whether one of collective_algorithms is used.
   bool may_use(const std::string& algorithm) const;
-  // Dense peak of GEMMs in FLOP/s: of "fp32", "bf16", "fp8", ...
+  // Dense peak of GEMMs in FLOP/s: of "fp32", "bf16", "fp8", ...; at capped_clock_ghz where that is
+  // set. Throw Error(Exit::usage) where the data sheet or the clocks have none.
   double peak(const std::string& type) const;
+  double capped_peak(const std::string& type) const;
 };
 
 struct SoftwareWork {

@@ -179,8 +179,8 @@ StepTime step_time(const StepWork& work, const Machine& machine, const Software&
   if (batches.fewer > 0)
     time.sec_per_it = std::max(time.sec_per_it, least_time(work, machine, software).least_s());
   time.straggler_s = straggler_s(work.plan().grid.size(), machine, time.computing_s);
-  time.step_s = software.step_ms * 1e-3;
-  time.sec_per_it += time.straggler_s + time.step_s;
+  time.overhead_s = software.step_ms * 1e-3;
+  time.sec_per_it += time.straggler_s + time.overhead_s;
   return time;
 }
 

@@ -52,7 +52,7 @@ struct StepTime {
   double exposed_s = 0.0;                      // computing waits for messages, or loses to them
   double bubble_s = 0.0;                       // computing waits for another stage
   double straggler_s = 0.0;                    // the slowest of all ranks, over their mean
-  double step_s = 0.0;                         // Software::step_ms
+  double overhead_s = 0.0;                     // Software::step_ms
   std::array<double, num_regions> region_s{};  // of computing_s
 };
 StepTime step_time(const StepWork& work, const Machine& machine, const Software& software);

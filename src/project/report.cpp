@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, double>> parts_of(const StepTime& time) {
   add("exposed messages", time.exposed_s);
   add("pipeline bubble", time.bubble_s);
   add("slowest rank", time.straggler_s);
-  add("step", time.step_s);
+  add("overhead", time.overhead_s);
   return parts;
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "project/clock.h"
 
 namespace gptbench {
 namespace {
@@ -157,14 +158,12 @@ class Walker {
     return true;
   }
 
-  // What computing of `seconds` from `start` on loses to messages in flight: overlap_cost of the
-  // time they share, which ends with the messages or with the computing.
+  // What computing of `seconds` from `start` on loses to messages in flight.
   double lost_s(double start, double seconds) const {
     double busy_until = start;
     for (size_t q = 0; q < clock_.size(); ++q)
       if (is_link(static_cast<QueueId>(q))) busy_until = std::max(busy_until, clock_[q]);
-    const double left = 1.0 - overlap_cost_, shared = busy_until - start;
-    return seconds < left * shared ? seconds / left - seconds : overlap_cost_ * shared;
+    return lost_to_messages_s(overlap_cost_, seconds, busy_until - start);
   }
   static bool is_link(QueueId queue) {  // that this rank sends over
     return queue == QueueId::tensor || queue == QueueId::data || queue == QueueId::send_context ||

@@ -8,7 +8,7 @@
 namespace gptbench {
 
 // One call of a kernel. Sizes: of a GEMM the result [rows, columns] and the inner dimension; of
-// attention positions, heads x head size, and keys; of others the array [rows, columns], 0 inside.
+// attention positions, head size and keys; of others the array [rows, columns], 0 inside.
 // time_s is the mean over ranks of each rank's median.
 struct KernelRate {
   std::string kernel, type;  // "linear_forward", "bf16"

@@ -9,12 +9,6 @@ const ConfigEntry* find_entry(const Record& record, const std::string& group,
   return nullptr;
 }
 
-std::string key_text(const Record& record, const std::string& group, const std::string& key) {
-  const ConfigEntry* const entry = find_entry(record, group, key);
-  const auto* const text = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->value);
-  return text == nullptr ? "" : *text;
-}
-
 std::string rules_text(const Record& record) {
   const Summary& s = record.summary;
   if (s.rules.outcome.empty()) return "";

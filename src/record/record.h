@@ -29,15 +29,19 @@ struct ArenaEntry {
   std::string lifetime;  // "step", "forward..backward of a micro-batch", ...
 };
 
-// A quantity sampled by every rank: values[i * ranks + r] for step i (or i = 0) and rank r. Beyond
-// 1,024 ranks the second index runs over the four reductions minimum, median, maximum and rank of
-// the maximum.
+// The reductions over ranks that stand for the values of more than 1,024 ranks, in their order.
+namespace reduction {
+constexpr int64_t minimum = 0, median = 1, maximum = 2, rank_of_maximum = 3, number = 4;
+}
+
+// A quantity sampled by every rank: values[i * ranks + r] for step i (or i = 0) and rank r, or
+// reduction r.
 struct RankSeries {
   std::string name;  // dataset name without unit: "forward"
   std::string unit, description;
   std::vector<double> values;
-  int64_t steps = 0, ranks = 0;  // ranks is the extent of the second index: 4 where reduced
-  bool reduced = false;          // the second index runs over the four reductions
+  int64_t steps = 0, ranks = 0;  // ranks is the extent of the second index
+  bool reduced = false;
 };
 
 // Bytes of a memory class, or moved by a kind of transfer.
@@ -260,8 +264,18 @@ struct Record {
 // The deck key of a record; null where it has none of that name.
 const ConfigEntry* find_entry(const Record& record, const std::string& group,
                               const std::string& key);
-// Its value where that is text; else "".
-std::string key_text(const Record& record, const std::string& group, const std::string& key);
+// Its value where that is of type T: std::string, double, int64_t, bool; else `otherwise`.
+template <class T>
+T key_value(const Record& record, const std::string& group, const std::string& key,
+            const T& otherwise = T()) {
+  const ConfigEntry* const entry = find_entry(record, group, key);
+  const T* const value = entry == nullptr ? nullptr : std::get_if<T>(&entry->value);
+  return value == nullptr ? otherwise : *value;
+}
+inline std::string key_text(const Record& record, const std::string& group,
+                            const std::string& key) {
+  return key_value<std::string>(record, group, key);
+}
 
 // "met: class demo, as_is", or "not met: class demo, as_is: " and each broken rule; "" where the
 // deck names no class.

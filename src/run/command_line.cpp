@@ -27,6 +27,12 @@ constexpr ModeOption modes[] = {{"--plan", Mode::plan},
                                 {"--help", Mode::help},
                                 {"-h", Mode::help}};
 
+std::vector<std::string> names_of_modes() {
+  std::vector<std::string> names;
+  for (const ModeOption& mode : modes) names.push_back(mode.name);
+  return names;
+}
+
 [[noreturn]] void usage(const std::string& message) {
   throw Error(Exit::usage, message + "; see gptbench --help");
 }
@@ -110,9 +116,8 @@ const Option options[] = {
 };
 
 [[noreturn]] void fail_unknown(const std::string& argument) {
-  std::vector<std::string> names;
+  std::vector<std::string> names = names_of_modes();
   for (const Option& option : options) names.push_back(option.name);
-  for (const ModeOption& mode : modes) names.push_back(mode.name);
   const std::string close = nearest(argument, names);
   usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
 }
@@ -145,10 +150,7 @@ bool take_mode(CommandLine& line, const std::string& argument, bool& is_given) {
   const auto mode = std::find_if(std::begin(modes), std::end(modes),
                                  [&](const ModeOption& each) { return argument == each.name; });
   if (mode == std::end(modes)) return false;
-  if (is_given)
-    usage(
-        "only one of --plan, --project, --calibrate, --search, --sweep, --check, --keys, "
-        "--devices, --version and --help can be given");
+  if (is_given) usage("only one of " + join(names_of_modes(), ", ") + " can be given");
   line.mode = mode->mode;
   return is_given = true;
 }
@@ -177,7 +179,7 @@ void check(CommandLine& line) {
     usage(std::string(line.tokens > 0.0 ? "--tokens" : "--write-result") + " requires --project");
   if (searches && (line.machine.empty() || line.ranks == 0))
     usage("--search requires --machine M and --ranks N");
-  if (line.top != CommandLine{}.top && !searches) usage("--top requires --search");
+  if (line.top > 0 && !searches) usage("--top requires --search");
   if (line.ranks_per_node > 0 && line.mode != Mode::plan)
     usage("--ranks-per-node requires --plan; elsewhere the machine profile states it");
   const bool has_software =

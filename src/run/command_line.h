@@ -40,7 +40,7 @@ struct CommandLine {
   bool operations = false;                  // --plan --operations
   bool list = false;                        // --sweep --list
   bool json = false;             // of --plan, --project, --search and --list: --format json
-  int64_t top = 10;              // --search --top
+  int64_t top = 0;               // --search --top; 0: not given
   std::string decks_directory;   // --sweep, --search: --write-decks; "": not given
   std::string result_directory;  // --project --write-result; "": not given
 };

@@ -21,9 +21,12 @@ int64_t parts_of(const Progress::Length& length) {
 
 }  // namespace
 
-Progress::Length Progress::length_of(const Config& config, int64_t first_step) {
-  return {config.run.steps, config.run.warmup_steps, config.run.limits.duration_s, first_step,
-          config.convergence.evaluate_every > 0};
+Progress::Length Progress::length_of(const Config& config, int64_t first_step, double start_s) {
+  Length length{config.run.steps, config.run.warmup_steps, config.run.limits.duration_s, first_step,
+                config.convergence.evaluate_every > 0};
+  const double limit_s = config.run.limits.time_limit_s;
+  if (limit_s > 0.0) length.limit_at_s = start_s + limit_s;
+  return length;
 }
 
 int64_t Progress::max_lines(const Length& length) {
@@ -57,10 +60,13 @@ bool Progress::is_due(int64_t step, bool is_last, double now_s) {
 
 double Progress::left_s(int64_t step, double now_s) const {
   const double step_s = median({recent_s_.begin(), recent_s_.end()});
-  if (length_.duration_s == 0.0) return step_s * static_cast<double>(length_.steps - step - 1);
+  const double until_limit_s = std::max(0.0, length_.limit_at_s - now_s);
+  if (length_.duration_s == 0.0)
+    return std::min(until_limit_s, step_s * static_cast<double>(length_.steps - step - 1));
   const int64_t warmup_left = std::max<int64_t>(0, warmup_end() - step - 1);
   const double end_s = (warmup_left > 0 ? now_s : timed_begin_s_) + length_.duration_s;
-  return std::max(0.0, end_s - now_s) + step_s * static_cast<double>(warmup_left);
+  return std::min(until_limit_s,
+                  std::max(0.0, end_s - now_s) + step_s * static_cast<double>(warmup_left));
 }
 
 void Progress::add(int64_t step, const StepResult& result, double now_s) {

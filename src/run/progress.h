@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <string>
 
 #include "deck/config.h"
@@ -26,13 +27,16 @@ class Progress {
     double duration_s = 0.0;
     int64_t first_step = 0;
     bool evaluates = false;  // held-out losses come between the steps
+    // When run.time_limit_s ends it, by the clock of add().
+    double limit_at_s = std::numeric_limits<double>::infinity();
   };
   // tokens, flops: per step of the whole job. now_s: clock of the caller (base/clock.h).
   Progress(const Console& console, const Length& length, int64_t log_every, double tokens,
            double flops)
       : console_(console), length_(length), log_every_(log_every), tokens_(tokens), flops_(flops) {}
 
-  static Length length_of(const Config& config, int64_t first_step);
+  // start_s: when the job began.
+  static Length length_of(const Config& config, int64_t first_step, double start_s = 0.0);
   // Lines of steps and held-out losses that a run prints at most where log_every is 0, without the
   // heading and those of skipped steps.
   static int64_t max_lines(const Length& length);

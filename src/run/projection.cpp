@@ -10,6 +10,7 @@
 #include "plan/tasks.h"
 #include "project/clock.h"
 #include "record/flops.h"
+#include "record/regions.h"
 #include "record/steps.h"
 #include "run/assemble_record.h"
 #include "run/auto_layout.h"
@@ -35,9 +36,10 @@ std::vector<RankSeries> times_of(const StepTime& time) {
   for (int r = 0; r < num_regions; ++r) {
     const double seconds = time.region_s[static_cast<size_t>(r)];
     const std::string name = name_of(static_cast<Region>(r));
-    if (seconds > 0.0) add("region_" + name, name, seconds);
+    if (seconds > 0.0) add(region_prefix + name, name, seconds);
   }
-  if (time.step_s > 0.0) add("region_overhead", "added by the software", time.step_s);
+  if (time.overhead_s > 0.0)
+    add(region_prefix + std::string("overhead"), "added by the software", time.overhead_s);
   add("communication", "waiting for messages, stages and the slowest rank",
       time.exposed_s + time.bubble_s + time.straggler_s);
   add("bubble", "waiting for another stage, part of communication", time.bubble_s);

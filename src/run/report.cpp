@@ -2,41 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "base/flops_convention.h"
 #include "base/like_seconds.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "record/flops.h"
+#include "record/regions.h"
 #include "record/steps.h"
 #include "run/console.h"
 #include "run/progress.h"
 
 namespace gptbench {
 namespace {
-
-const RankSeries* find(const Record& record, const std::string& name) {
-  for (const RankSeries& series : record.timing)
-    if (series.name == name) return &series;
-  return nullptr;
-}
-
-// Sum over the timed steps for one rank.
-double timed_sum(const Record& record, const RankSeries& series, int64_t rank) {
-  double sum = 0.0;
-  for (int64_t step = 0; step < series.steps; ++step)
-    if (is_timed(record, step))
-      sum += series.values[static_cast<size_t>(step * series.ranks + rank)];
-  return sum;
-}
-
-int64_t slowest_rank(const Record& record, const RankSeries& steps) {
-  int64_t slowest = 0;
-  for (int64_t rank = 1; rank < steps.ranks; ++rank)
-    if (timed_sum(record, steps, rank) > timed_sum(record, steps, slowest)) slowest = rank;
-  return slowest;
-}
 
 std::string timed_steps(int64_t number) {
   return std::to_string(number) + (number == 1 ? " timed step" : " timed steps");
@@ -49,22 +27,18 @@ std::string range_of_steps(const RateFigures& rate) {
 }
 
 std::string breakdown(const Record& record) {
-  const RankSeries* steps = find(record, "step");
-  if (steps == nullptr || record.summary.timed_steps == 0) return "";
-  const int64_t rank = slowest_rank(record, *steps);
-  const double timed = static_cast<double>(record.summary.timed_steps);
-  const double whole = timed_sum(record, *steps, rank);
-  std::string text =
-      printed("Time of the slowest rank (%lld), mean of ", static_cast<long long>(rank)) +
-      timed_steps(record.summary.timed_steps) + "\n";
+  const Breakdown times = slowest_rank(record);
+  if (times.regions.empty() || record.summary.timed_steps == 0) return "";
+  const std::string rank = times.rank < 0 ? "" : " (" + std::to_string(times.rank) + ")";
+  std::string text = "Time of the slowest rank" + rank + ", mean of " +
+                     timed_steps(record.summary.timed_steps) + "\n";
   // A step is its programs, and again its regions with communication.
   std::string programs, regions;
-  for (const RankSeries& series : record.timing) {
-    const double sum = timed_sum(record, series, rank);
-    const bool is_program = series.name.rfind("region_", 0) != 0 && series.name != "communication";
+  for (const RegionTime& part : times.regions) {
+    const bool is_program = part.name.rfind(region_prefix, 0) != 0 && part.name != "communication";
     (is_program ? programs : regions) +=
-        printed("  %-28s %10s  %5.1f %%\n", series.name.c_str(),
-                format_seconds(sum / timed).c_str(), 100.0 * sum / whole);
+        printed("  %-28s %10s  %5.1f %%\n", part.name.c_str(), format_seconds(part.time_s).c_str(),
+                100.0 * part.time_s / times.step_s);
   }
   return text + programs + (regions.empty() ? "" : " the same by kind of work\n" + regions);
 }
@@ -164,9 +138,9 @@ std::string convergence(const Record& record) {
   if (losses.steps_to_target > 0)
     text += printed(", target reached with %lld tokens",
                     static_cast<long long>(losses.tokens_to_target));
-  else if (const std::string target = key_text(record, "convergence", "target_loss");
-           std::strtod(target.c_str(), nullptr) > 0.0)
-    text += ", target " + target + " not reached";
+  else if (const double target = key_value<double>(record, "convergence", "target_loss");
+           target > 0.0)
+    text += printed(", target %g not reached", target);
   if (losses.time_to_target_s > 0.0)
     text += " in " + format_seconds(losses.time_to_target_s) + " of steps";
   return text + "; evaluated in " + format_seconds(losses.evaluation_s) + ", not part of any step";
@@ -297,22 +271,18 @@ std::string verification_report(const Record& record) {
 }
 
 std::string time_shares(const Record& record) {
-  const RankSeries* steps = find(record, "step");
-  if (steps == nullptr || record.summary.timed_steps == 0) return "";
-  const int64_t rank = slowest_rank(record, *steps);
-  const double whole = timed_sum(record, *steps, rank);
-  const auto share = [&](const char* name) {
-    const RankSeries* const series = find(record, name);
-    return series == nullptr
-               ? ""
-               : printed("%s %.1f %%", name, 100.0 * timed_sum(record, *series, rank) / whole);
-  };
+  const Breakdown times = slowest_rank(record);
+  if (times.regions.empty() || record.summary.timed_steps == 0) return "";
   std::vector<std::string> parts;
-  for (const char* name : {"forward", "backward", "optimizer"})
-    if (const std::string part = share(name); !part.empty()) parts.push_back(part);
-  const std::string messages = share("communication");
-  return hanging("Time            ",
-                 join(parts, ", ") + (messages.empty() ? "" : "; of that, " + messages));
+  std::string messages;
+  for (const RegionTime& part : times.regions) {
+    const std::string share =
+        printed("%s %.1f %%", part.name.c_str(), 100.0 * part.time_s / times.step_s);
+    if (part.name == "communication") messages = "; of that, " + share;
+    if (part.name == "forward" || part.name == "backward" || part.name == "optimizer")
+      parts.push_back(share);
+  }
+  return hanging("Time            ", join(parts, ", ") + messages);
 }
 
 std::string checks_in_brief(const Record& record) {

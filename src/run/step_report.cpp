@@ -14,7 +14,7 @@ StepReport::StepReport(const Session& session, const Record& planned, const Plan
                        int64_t first_step)
     : session_(session),
       plan_(plan),
-      progress_(session.console, Progress::length_of(plan.config, first_step),
+      progress_(session.console, Progress::length_of(plan.config, first_step, session.start_s),
                 plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
                 model_flops(planned.summary, planned.summary.flops.convention)) {}
 

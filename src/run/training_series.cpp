@@ -1,5 +1,6 @@
 // From the samples of all ranks to the series of the record.
 #include <algorithm>
+#include <iterator>
 
 #include "run/training.h"
 
@@ -33,9 +34,13 @@ constexpr Field fields[] = {
     {"region_activation", "GELU, residuals, dropout", region_of<Region::activation>},
     {"region_head_loss", "output head and cross-entropy", region_of<Region::head_loss>},
     {"region_optimizer", "zeroing, gradient norm, AdamW", region_of<Region::optimizer>},
+    {"region_offload", "copies to and from where data is offloaded, not hidden by computing",
+     region_of<Region::offload>},
     {"communication", "messages not hidden by computing: waiting for them and driving them",
      region_of<Region::communication>},
 };
+constexpr int num_programs = 4;  // with the whole step
+static_assert(std::size(fields) == num_programs + num_regions - 1, "all but Region::automatic");
 
 // Gathers field by field, which bounds the memory that is held twice.
 void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out) {
@@ -53,6 +58,8 @@ void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out
     series.ranks = world.size();
     for (size_t step = 0; step < steps; ++step)
       for (size_t rank = 0; rank < ranks; ++rank) series.values.push_back(all[rank * steps + step]);
+    const bool is_empty = std::all_of(all.begin(), all.end(), [](double s) { return s == 0.0; });
+    if (is_empty && series.name == "region_offload") continue;  // as in most runs
     out.timing.push_back(std::move(series));
   }
   if (world.rank() != 0) return;
@@ -65,6 +72,8 @@ void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out
 
 void gather_communication(MpiWorld& world, const Training& training, const Plan& plan,
                           const CommunicatorTable& communicators, TrainingSeries& out) {
+  // Until the warm-up has ended statistics count verification and warm-up, too.
+  if (!world.all(training.steps > plan.config.run.warmup_steps)) return;
   // Stages send different kinds of messages; the loop is collective, so all ranks visit all kinds.
   for (int axis = 0; axis < num_axes; ++axis) {
     for (int k = 0; k < num_op_kinds; ++k) {

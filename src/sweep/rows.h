@@ -15,7 +15,8 @@ namespace gptbench {
 // Plan of rank 0. The row is not refused.
 Plan row_plan(const SweepRow& row);
 // For each row why the plan of some stage does not fit in device_memory_gib; "" where all fit, or
-// without prune = 'memory'.
+// without prune = 'memory'. Throws Error(Exit::usage) where it is set and a
+// row has no memory.device_memory_gib.
 std::vector<std::string> too_large(const Sweep& sweep);
 
 std::string row_directory(const SweepRow& row);

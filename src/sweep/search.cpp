@@ -12,6 +12,7 @@
 namespace gptbench {
 namespace {
 
+constexpr int64_t default_top = 10;
 constexpr auto gib = static_cast<double>(GiB);
 
 std::string schedule_cell(const Layout& layout) {
@@ -186,7 +187,8 @@ std::string run_search(const CommandLine& line) {
   LayoutSearch search;
   {
     SearchLine progress;
-    search = search_layouts(deck, line.ranks, machine, software, line.top, progress.watch());
+    search = search_layouts(deck, line.ranks, machine, software,
+                            line.top > 0 ? line.top : default_top, progress.watch());
   }
   const SearchReport report = {deck, line.ranks, machine, software, search};
   std::string text = line.json ? search_json(report) + "\n" : search_text(report);

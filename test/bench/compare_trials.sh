@@ -34,7 +34,8 @@ echo "&run name = 'trial' /" >"$work/deck.in"
 # one CORE DIRECTORY: a run, in the group of the calling shell.
 one() {
   # shellcheck disable=SC2086
-  OMP_NUM_THREADS=1 GPTBENCH_CEILINGS=none taskset -c "$1" "$build/bin/gptbench" --quiet "$work/deck.in" $deck "output.directory=$2" >/dev/null
+  OMP_NUM_THREADS=1 GPTBENCH_CEILINGS=none taskset -c "$1" "$build/bin/gptbench" --quiet "$work/deck.in" $deck "output.directory=$2" >/dev/null ||
+    echo "a run failed: nothing can be said" >>"$work/failed"
 }
 
 # trials_on CORE: what is left of the trials when the others have taken theirs.
@@ -54,6 +55,7 @@ trials_on() {
   done
 }
 for core in "${cores[@]}"; do trials_on "$core" & done | tee "$work/log"
+if [ -e "$work/failed" ]; then head -n 1 "$work/failed" && exit 1; fi
 found=$(grep -c 'with quota: B is .* slower than A' "$work/log" || true)
 false_alarms=$(grep 'without: ' "$work/log" | grep -cv 'No difference' || true)
 echo "$found of $trials slowdowns found, $false_alarms of $trials false alarms"

@@ -79,7 +79,7 @@ Hdf5Handle text_type(Decisions& decide) {
 }
 
 // A row with members of our names, of any types.
-Hdf5Handle row_type(Decisions& decide) {
+Hdf5Handle any_row_type(Decisions& decide) {
   Hdf5Handle type(H5Tcreate(H5T_COMPOUND, 256), "make a type");
   const char* const names[] = {"name",   "class", "offset", "bytes",   "lifetime", "key",
                                "kernel", "rows",  "flops",  "message", "axis",     "op"};
@@ -103,11 +103,11 @@ Hdf5Handle any_type(Decisions& decide) {
     case 5:
       return hdf5_bool_type();
     case 6:
-      return ArenaRow::type();
+      return row_type<ArenaEntry>();
     case 7:
-      return KernelRow::type();
+      return row_type<KernelRate>();
     case 8:
-      return row_type(decide);
+      return any_row_type(decide);
     case 9:
       return {H5Tvlen_create(number_type(decide)), "make a type"};
     case 10:

@@ -171,6 +171,8 @@ TEST(Accept, CountsBeginAtZero) {
   const std::string none = "figure='skipped_steps', reference=0";
   EXPECT_EQ(outcome(none, {run, run}),
             "PASSED skipped_steps 0, reference 0 (0.0 %, 5 % allowed), 2 runs, spread 0.0 %");
+  const std::string json = accept_json({judged(none, {run})});
+  EXPECT_NE(json.find("\"measured\": 0, \"change_percent\": 0"), std::string::npos) << json;
   run.record.summary.skipped_steps = 1;
   EXPECT_EQ(judged(none, {run}).verdict, Accepted::FAILED);
   run.record.summary.device.errors_uncorrected.reset();
@@ -180,6 +182,8 @@ TEST(Accept, CountsBeginAtZero) {
   EXPECT_EQ(judged("figure='errors_uncorrected', reference=0", {run}).verdict, Accepted::PASSED);
   run.record.summary.flops.mfu = 0.0;
   EXPECT_EQ(outcome("figure='mfu', reference=0.5", {run}), "NOT_DECIDED b.h5 has no figure mfu");
+  const std::string unknown = accept_json({judged("figure='mfu', reference=0.5", {run})});
+  EXPECT_EQ(unknown.find("measured"), std::string::npos) << unknown;
   EXPECT_THROW(judged("figure='mfu', reference=0", {run}), Error);
 }
 

@@ -105,7 +105,7 @@ TEST(CommonPeak, BothOfADeviceThatIsNotKnown) {
   const auto values = run.rates().utilisations("causal", false);
   ASSERT_EQ(values.size(), 1u);
   EXPECT_EQ(values[0].first, "");
-  EXPECT_EQ(values[0].second, run.rates().utilisation("causal", false));
+  EXPECT_EQ(values[0].second, run.rates().utilisation_percent("causal", false));
 }
 
 }  // namespace

@@ -146,6 +146,9 @@ TEST(Explain, RegionsFromAProfile) {
   EXPECT_NEAR(norm.limit_s, 0.1, 1e-9);
   EXPECT_FALSE(norm.bound_by_flops);
   EXPECT_NEAR(norm.launch_s, 7e-3, 1e-12);
+  Machine capped = machine;
+  capped.capped_clock_ghz = 0.8 * machine.clock_ghz;
+  EXPECT_NEAR(ceilings_of(one_layer_run({0.2}), capped).flops_per_s, 0.8 * 184320.0, 1e-6);
   EXPECT_GT(all.messages[0].limit_s, 0.0);
   // Operations share the time of their region.
   double time_s = 0.0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "made_record.h"
 
 namespace gptbench {
@@ -33,6 +35,11 @@ TEST(Fields, EqualAsNumbersOrText) {
 TEST(Fields, OrderOfNumbersIsNotThatOfText) {
   EXPECT_TRUE(field_less(9.0, 10.0));
   EXPECT_TRUE(field_less(10.0, std::string("1")));
+  // Numbers of diverged runs have a place, too: sorting needs an order.
+  const double nan = std::nan("");
+  EXPECT_TRUE(field_less(nan, -1.0));
+  EXPECT_FALSE(field_less(-1.0, nan));
+  EXPECT_FALSE(field_less(nan, nan));
 }
 
 }  // namespace

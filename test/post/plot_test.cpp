@@ -494,6 +494,11 @@ TEST(Plots, MessagesPerStep) {
                   "data all reduce, in flight: in flight 167,\nexposed: rank "
                   "waited for it, or drove it 42,\n"))
       << bars_of(picture, 1);
+  // Of many ranks a file holds sums: 201 B of two ranks are a mean of 34 per step.
+  Record reduced = made_record();
+  for (CommEntry& entry : reduced.comm) entry.reduced = true;
+  const Picture means = messages_picture({RunView(reduced)});
+  EXPECT_EQ(means.panels[0].x.label, "Payload per step, mean over ranks (B)");
   Record projected = made_record();
   projected.comm[0].exposed_s.clear();
   EXPECT_TRUE(has(bars_of(messages_picture({RunView(projected)}), 1),
@@ -516,7 +521,7 @@ TEST(Plots, OperationsKeepTheirStyle) {
   const Picture picture = messages_picture({RunView(r), RunView(r)});
   ASSERT_EQ(picture.panels.size(), 2U);
   size_t style_of_send = 99;
-  for (const Entry& entry : picture.legend)
+  for (const LegendEntry& entry : picture.legend)
     if (entry.name == "pipeline send") style_of_send = entry.style;
   for (const Box& box : picture.panels[1].boxes) EXPECT_EQ(box.style, style_of_send);
 }
@@ -539,6 +544,7 @@ TEST(Plots, BuffersThatShareBytesLieBelowEachOther) {
 TEST(Plots, RanksStandByHost) {
   Record r = made_record();
   r.steps.warmup_steps = 0;
+  r.steps.skipped.clear();
   r.provenance.hostnames = {"node0", "node1", "node0"};
   r.timing = {{"step", "s", "", {10, 10, 10}, 1, 3, false},
               {"communication", "s", "", {4, 1, 4}, 1, 3, false}};
@@ -561,6 +567,7 @@ TEST(Plots, RooflineOfThePlan) {
       "  vocab_size = 100, vocab_multiple = 1 /\n";
   Record r = made_record();
   r.steps.warmup_steps = 0;
+  r.steps.skipped.clear();
   r.summary.world_size = 1;
   r.provenance.deck_resolved = deck;
   r.timing.clear();
@@ -671,6 +678,42 @@ TEST(Plots, SweepOverThreeKeys) {
   Runs nine;
   for (const Record& record : deep) nine.emplace_back(record);
   EXPECT_TRUE(sweep_picture(nine).empty());
+  EXPECT_TRUE(has(sweep_picture(nine).notes.front(), "zero_stage (9 values)"));
+}
+
+// A limit of memory is a key of the sweep where no other key tells the runs apart.
+TEST(Plots, SweepOverLimitsOfMemory) {
+  std::vector<Record> records;
+  for (const double limit_gib : {16.0, 32.0})
+    for (const int64_t batch : {1, 2}) {
+      records.push_back(on(2, 100.0));
+      set_key(records.back(), "memory", "device_memory_gib", limit_gib);
+      set_key(records.back(), "batch", "micro_batch_size", batch);
+    }
+  Runs runs;
+  for (const Record& record : records) runs.emplace_back(record);
+  const Picture picture = sweep_picture(runs);
+  ASSERT_EQ(picture.panels.size(), 1U);
+  EXPECT_EQ(picture.panels[0].boxes.size(), 4U);
+  // Where it follows from another one, it is none.
+  for (size_t r = 0; r < records.size(); ++r)
+    set_key(records[r], "memory", "device_memory_gib", r % 2 == 0 ? 16.0 : 32.0);
+  EXPECT_TRUE(sweep_picture(runs).empty());
+}
+
+// Positions that are learned make the number of parameters follow from the length.
+TEST(Plots, OneModelOverItsLengths) {
+  std::vector<Record> records;
+  for (const int64_t length : {128, 256}) {
+    records.push_back(on(2, 100.0));
+    records.back().summary.num_params = 1000000 + 64 * length;
+    set_key(records.back(), "model", "preset", "");
+    set_key(records.back(), "model", "seq_length", length);
+  }
+  const Picture picture =
+      throughput_picture({RunView(records[0]), RunView(records[1])}, {"length"});
+  ASSERT_EQ(picture.panels[0].curves.size(), 1U);
+  EXPECT_EQ(picture.panels[0].curves[0].marks.size(), 2U);
 }
 
 // Deck keys on a page: what was set, with values of several lines as a whole.

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "made_record.h"
 #include "post/commands.h"
-#include "post/regions.h"
+#include "record/regions.h"
 
 namespace gptbench {
 namespace {

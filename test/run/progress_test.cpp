@@ -141,6 +141,15 @@ TEST(Progress, OfADurationTheTimeLeftIsKnown) {
       << text;  // of how many is not known
 }
 
+// Of 100 steps of 2.5 s a limit of 8 s, which began 1 s before, leaves 4.5 s.
+TEST(Progress, TheTimeLeftEndsAtTheLimit) {
+  Config config;
+  config.run.steps = 100;
+  config.run.limits.time_limit_s = 8.0;
+  const std::string text = lines_of(Progress::length_of(config, 0, -1.0), 1, 1);
+  EXPECT_NE(text.find("     4.50"), std::string::npos) << text;
+}
+
 // One has a line of its own; the others are told of in the next line.
 TEST(Progress, FurtherSkippedStepsAreCounted) {
   Progress progress(console, {100, 1, 0.0}, 0, 1.0, 1.0);

@@ -42,8 +42,20 @@ grep -A 1 -E '^ +12/16 ' out | grep -q '^Held-out loss after step 12: ' || fail 
 grep -qx 'steps 12' values || fail "$(grep '^steps ' values) trained"
 grep -qx "to_target 12 steps 768 tokens $(sed -n 's/^time_of_steps //p' values) s" values || fail "$(grep '^to_target' values)"
 grep -q '^Held-out loss .* target reached with 768 tokens in' out || fail "not in the headline"
+grep -q 'target .* not reached' out && fail "reached, and not reached"
 "$GPTPOST" table "$work/output/tiny/result.h5" | grep -q 'To target (s)' || fail "not in the table"
 "$GPTPOST" show "$work/output/tiny/result.h5" | grep -q 'target reached after 12' || fail "not on the page"
+ends 0 OK 1 "$decks/tiny.in" "${options[@]}" "$two" convergence.target_loss=0.5
+grep -q '^Held-out loss .*, target 0.5 not reached' out || fail "not in the headline: $(grep '^Held-out' out)"
+# A target in the warm-up: no step is timed, and nothing tells of timed steps or their messages.
+ends 0 OK 2 "$decks/tiny.in" "${options[@]}" "$two" run.warmup_steps=15 convergence.target_loss="$third"
+grep -q '^comm ' values && fail "messages of the warm-up: $(grep '^comm ' values)"
+"$GPTPOST" show "$work/output/tiny/result.h5" >page
+grep -q 'no step was timed' page || fail "timed steps: $(grep throughput page)"
+grep -q 'held-out loss .*target reached after' page || fail "the target is not on the page"
+grep -qE '^(time of|communication)' page && fail "times of the warm-up: $(grep -E '^(time of|communication)' page)"
+"$GPTPOST" report "$work/output/tiny/result.h5" -o page.html || fail "no report"
+grep -q 'No step was timed' page.html || fail "the report does not say that no step was timed"
 
 # A run that continues another adds the time of its steps.
 saved=$PWD/saved

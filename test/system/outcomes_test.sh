@@ -24,7 +24,12 @@ ends 0 OK 0 "$deck" run.steps=60 batch.micro_batch_size=8 optimizer.lr=0.1
 grep -qx 'check learns passed' values || fail "no check that the run learns"
 ends 4 INVALID 0 "$deck" run.steps=60 batch.micro_batch_size=8 optimizer.lr=10
 grep -qx 'check learns failed' values || fail "$(grep learns values)"
-# What is offloaded is counted, too.
+# What is offloaded is counted, too, and so is the time that its copies take.
+ends 0 OK 2 "$deck"
+"$GPTPOST" show "$work/output"/*/result.h5 | grep -q 'region_offload' && fail "nothing is offloaded, and has a time"
+ends 0 OK 2 "$deck" parallel.offload=optimizer,activations parallel.offload_update=host parallel.offload_target=file
+"$GPTPOST" show "$work/output"/*/result.h5 | grep -q 'region_offload' || fail "copies have no time"
+awk '/^(programs|regions)/ { if ($2 <= 0 || $2 > 1) bad = 1 } END { exit bad }' values || fail "$(grep -E '^(programs|regions)' values)"
 ends 0 OK 2 "$deck" parallel.offload=optimizer,activations parallel.offload_update=host
 grep -qx 'check transfers_as_planned passed' values || fail "no check of transfers"
 ends 0 OK 3 "$deck" batch.micro_batch_size=2 batch.global_batch_size=7
@@ -284,6 +289,13 @@ if [ -c /dev/full ]; then
     (mkdir -p "$work" && cd "$work" && exec "${limited[@]}" "$GPTBENCH" $arguments) >/dev/full 2>err || status=$?
     [ "$status" -eq 7 ] || fail "status $status instead of 7"
     grep -q '^gptbench: cannot write to standard output' err || fail "no message"
+  done
+  for arguments in --help --version --words; do
+    case="gptpost $arguments > /dev/full"
+    status=0
+    "$GPTPOST" $arguments >/dev/full 2>err || status=$?
+    [ "$status" -eq 7 ] || fail "status $status instead of 7"
+    grep -q '^gptpost: cannot write' err || fail "no message"
   done
 fi
 case="ulimit -f"

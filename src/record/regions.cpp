@@ -1,4 +1,4 @@
-#include "post/regions.h"
+#include "record/regions.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,18 +8,26 @@
 namespace gptbench {
 
 std::vector<double> timed_steps(const Record& record, const RankSeries& series, int64_t column) {
-  std::vector<double> timed, all;
-  for (int64_t step = 0; step < series.steps; ++step) {
-    all.push_back(series.values[static_cast<size_t>(step * series.ranks + column)]);
-    if (is_timed(record, step)) timed.push_back(all.back());
-  }
-  return timed.empty() ? all : timed;
+  const bool was_run = !record.steps.time_s.empty();
+  std::vector<double> timed;
+  for (int64_t step = 0; step < series.steps; ++step)
+    if (!was_run || is_timed(record, step))
+      timed.push_back(series.values[static_cast<size_t>(step * series.ranks + column)]);
+  return timed;
 }
 
 double mean_time_s(const Record& record, const RankSeries& series, int64_t column) {
   const std::vector<double> steps = timed_steps(record, series, column);
   if (steps.empty()) return 0.0;
   return std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
+}
+
+bool is_region(const RankSeries& series) {
+  return series.name.rfind(region_prefix, 0) == 0;
+}
+
+std::string region_of(const RankSeries& series) {
+  return is_region(series) ? series.name.substr(std::string(region_prefix).size()) : series.name;
 }
 
 namespace {
@@ -37,8 +45,9 @@ Breakdown slowest_rank(const Record& record) {
   const int64_t ranks = record.timing.front().ranks;
   for (const RankSeries& series : record.timing)
     if (series.ranks != ranks || series.reduced != reduced) return breakdown;
+  if (ranks < 1 || timed_steps(record, record.timing.front(), 0).empty()) return breakdown;
   const bool has_steps = std::any_of(record.timing.begin(), record.timing.end(), is_whole_step);
-  int64_t column = 2;  // the maximum, of the four reductions
+  int64_t column = reduction::maximum;
   if (!reduced) {
     double longest = -1.0;
     for (int64_t rank = 0; rank < ranks; ++rank) {

@@ -1,4 +1,4 @@
-// Times by region, out of [step, rank] series.
+// Times by kind of work, out of [step, rank] series.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,12 @@
 #include "record/record.h"
 
 namespace gptbench {
+
+// Series of /timing that tell of one kind of work have its name behind this.
+constexpr const char* region_prefix = "region_";
+bool is_region(const RankSeries& series);
+// The kind of work; the name of another series.
+std::string region_of(const RankSeries& series);
 
 struct RegionTime {
   std::string name;
@@ -20,14 +26,15 @@ struct Breakdown {
   std::vector<RegionTime> regions;
 };
 
-// The timed steps (record/steps.h) of one rank's (or one reduction's) column; all steps where none
-// was timed.
+// The timed steps (record/steps.h) of one rank's (or one reduction's) column; all steps of a record
+// of none that ran, as of a projection.
 std::vector<double> timed_steps(const Record& record, const RankSeries& series, int64_t column);
 
 // Mean over these steps: means of the parts of a step add up to the mean step, medians do not.
 double mean_time_s(const Record& record, const RankSeries& series, int64_t column);
 
-// The rank whose steps take the longest (region "step"; without one, all regions together).
+// The rank whose steps take the longest (region "step"; without one, all regions together). No
+// regions where no step was timed.
 Breakdown slowest_rank(const Record& record);
 
 }  // namespace gptbench
