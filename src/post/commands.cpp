@@ -110,7 +110,7 @@ std::string table_text(const Runs& runs, const Options& options) {
 std::string runs_json(const std::vector<LoadedRun>& runs, const Options& options) {
   std::vector<std::string> records;
   for (const LoadedRun& run : runs)
-    records.push_back(options.command == "explain"
+    records.push_back(options.command == Command::explain
                           ? explain_json(run.path, run.record, options.profile)
                           : record_json(run.path, run.record));
   if (records.empty()) return "";
@@ -160,26 +160,26 @@ std::string compare_text(const std::vector<LoadedRun>& runs, const Options& opti
 }
 
 std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
-  if (options.command == "table") return table_text(chosen(runs, options), options);
-  if (options.command == "plot") {
+  if (options.command == Command::table) return table_text(chosen(runs, options), options);
+  if (options.command == Command::plot) {
     const Runs views = chosen(runs, options);
     const std::string directory = options.output.empty() ? "plots" : options.output;
     return views.empty() ? "" : draw_plots(views, options.kind, directory, {options.over});
   }
-  if (options.command == "report") {
+  if (options.command == Command::report) {
     const Runs views = chosen(runs, options);
     if (views.empty()) return "";
     const std::string file = options.output.empty() ? "report.html" : options.output;
     write_output(file, report_page(views, {options.over}));
     return "report: " + file + "\n";
   }
-  if (options.command == "compare") return compare_text(runs, options);
-  if (options.command == "deck")
+  if (options.command == Command::compare) return compare_text(runs, options);
+  if (options.command == Command::deck)
     return runs.empty() ? "" : runs.front().record.provenance.deck_resolved;
   if (options.format == "json") return runs_json(runs, options);
   std::string text;
   for (const LoadedRun& run : runs)
-    text += (text.empty() ? "" : "\n") + (options.command == "explain"
+    text += (text.empty() ? "" : "\n") + (options.command == Command::explain
                                               ? explain_page(run.path, run.record, options.profile)
                                               : show_page(run.path, run.record));
   return text;
@@ -262,22 +262,23 @@ int run_command(const Options& options) {
     print(text, "");
     return static_cast<int>(Exit::ok);
   };
-  if (options.command == "help") return print_text(help_text());
-  if (options.command == "words") return print_text(completion_words());
-  if (options.command == "version")
+  if (options.command == Command::help) return print_text(help_text());
+  if (options.command == Command::words) return print_text(completion_words());
+  if (options.command == Command::version)
     return print_text(printed("gptpost %s, commit %s\n", build_version(), build_git_commit()));
-  if (options.command == "recover") return recover(options);
-  if (options.command == "accept") return accept(options);
-  if (options.command == "convert") return print_text(convert_weights(options.conversion));
+  if (options.command == Command::recover) return recover(options);
+  if (options.command == Command::accept) return accept(options);
+  if (options.command == Command::convert) return print_text(convert_weights(options.conversion));
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
-  if (options.command != "show" && options.command != "deck") pass_over_plans(runs, problems);
+  if (options.command != Command::show && options.command != Command::deck)
+    pass_over_plans(runs, problems);
   for (const std::string& path : options.published)
     for (PublishedRun& row : read_published(path))
       runs.push_back({path, std::move(row.record), std::move(row.cells)});
-  if (options.command != "show" && options.command != "explain") share_ceilings(runs);
+  if (options.command != Command::show && options.command != Command::explain) share_ceilings(runs);
   const std::string text = text_of(runs, options);
-  if (!text.empty()) print(text, options.command == "table" ? options.output : "");
+  if (!text.empty()) print(text, options.command == Command::table ? options.output : "");
   for (const std::string& problem : problems) complain(problem + "; passed over");
   return static_cast<int>(problems.empty() ? Exit::ok : Exit::io);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -53,56 +54,118 @@ std::string file_name(const std::string& option, const std::string& value) {
   return value;
 }
 
-void set_option(Options& options, const std::string& name, const std::string& value) {
-  const std::vector<std::string> allowed = values_of(options.command, name);
-  if (name == "--style") {
-    options.style = one_of("style", value, allowed);
-  } else if (name == "--kind") {
-    options.kind = one_of("kind", value, allowed);
-  } else if (name == "--published") {
-    options.published.push_back(file_name(name, value));
-  } else if (name == "--profile") {
-    options.profile = file_name(name, value);
-  } else if (name == "--junit") {
-    options.junit = file_name(name, value);
-  } else if (name == "--write-spec") {
-    options.write_spec = file_name(name, value);
-  } else if (name == "--least") {
-    options.min_percent = positive_number(name, value);
-  } else if (name == "--status") {
-    options.status = one_of("status", value, allowed);
-  } else if (name == "--to") {
-    options.conversion.format = choice_of<WeightFormat>(one_of("format", value, allowed));
-  } else if (name == "--type") {
-    const std::string type = one_of("type", value, allowed);
-    for (const DType each : file_types)
-      if (type == name_of(each)) options.conversion.type = each;
-  } else if (name == "--shard-gib") {
-    options.conversion.shard_gib = positive_number(name, value);
-  } else if (name == "--over") {
-    options.over = one_of("axis", value, allowed);
-  } else if (name == "--format") {
-    options.format = one_of("format", value, allowed);
-  } else if (name == "--convention") {
-    options.restatement.convention = one_of("convention", value, allowed);
-  } else if (name == "--peak") {
-    const bool is_type = std::find(allowed.begin(), allowed.end(), value) != allowed.end();
-    options.restatement.peak_type = is_type ? value : "";
-    options.restatement.peak_tflops =
-        is_type ? 0.0 : positive_number(name, value, ", or one of " + join(allowed, ", "));
-  } else if (name == "--sort") {
-    options.descending = !value.empty() && value.front() == '-';
-    options.sort = value.substr(options.descending ? 1 : 0);
-    if (options.sort.empty()) usage("--sort: the name of a figure is expected");
-  } else if (name == "--where") {
-    const size_t equals = value.find('=');
-    if (equals == std::string::npos || equals == 0)
-      usage("--where '" + value + "': name=value is expected, as in batch.micro_batch_size=1");
-    options.where.emplace_back(value.substr(0, equals), value.substr(equals + 1));
-  } else {
-    if (value.empty()) usage("-o: a name is expected");
-    options.output = value;
-  }
+using Text = std::string;
+using Texts = std::vector<std::string>;
+using Apply = std::function<void(Options& options, const Text& name, const Text& value)>;
+
+struct Option {
+  const char* name;
+  std::vector<Command> commands;
+  Texts values;  // that it takes; none: any text
+  Apply apply;
+  bool takes_others = false;  // beside `values`: `apply` says what
+};
+
+Apply to(Text Options::*member) {
+  return [=](Options& options, const Text&, const Text& value) { options.*member = value; };
+}
+Apply to_file(Text Options::*member) {
+  return [=](Options& options, const Text& name, const Text& value) {
+    options.*member = file_name(name, value);
+  };
+}
+
+void add_published(Options& options, const Text& name, const Text& value) {
+  options.published.push_back(file_name(name, value));
+}
+
+void set_convention(Options& options, const Text&, const Text& value) {
+  options.restatement.convention = value;
+}
+
+const Texts peak_types = {"bf16", "fp8", "both"};
+
+void set_peak(Options& options, const Text& name, const Text& value) {
+  const bool is_type = contains(peak_types, value);
+  options.restatement.peak_type = is_type ? value : "";
+  options.restatement.peak_tflops =
+      is_type ? 0.0 : positive_number(name, value, ", or one of " + join(peak_types, ", "));
+}
+
+void set_sort(Options& options, const Text& name, const Text& value) {
+  options.descending = !value.empty() && value.front() == '-';
+  options.sort = value.substr(options.descending ? 1 : 0);
+  if (options.sort.empty()) usage(name + ": the name of a figure is expected");
+}
+
+void add_where(Options& options, const Text& name, const Text& value) {
+  const size_t equals = value.find('=');
+  if (equals == Text::npos || equals == 0)
+    usage(name + " '" + value + "': name=value is expected, as in batch.micro_batch_size=1");
+  options.where.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+}
+
+void set_output(Options& options, const Text& name, const Text& value) {
+  if (value.empty()) usage(name + ": a name is expected");
+  options.output = value;
+}
+
+void set_least(Options& options, const Text& name, const Text& value) {
+  options.min_percent = positive_number(name, value);
+}
+
+void set_weight_format(Options& options, const Text&, const Text& value) {
+  options.conversion.format = choice_of<WeightFormat>(value);
+}
+
+Texts type_names() {
+  Texts names;
+  for (const DType type : file_types) names.push_back(name_of(type));
+  return names;
+}
+
+void set_type(Options& options, const Text&, const Text& value) {
+  for (const DType each : file_types)
+    if (value == name_of(each)) options.conversion.type = each;
+}
+
+void set_shard(Options& options, const Text& name, const Text& value) {
+  options.conversion.shard_gib = positive_number(name, value);
+}
+
+const std::vector<Option>& option_table() {
+  using C = Command;
+  static const std::vector<Command> pages = {C::table, C::plot, C::report},
+                                    with_json = {C::show, C::explain, C::accept};
+  static const std::vector<Option> table = {
+      {"--style", {C::table}, style_names(), to(&Options::style)},
+      {"--format", {C::table}, {"md", "csv", "latex", "json"}, to(&Options::format)},
+      {"--profile", {C::explain}, {}, to_file(&Options::profile)},
+      {"--format", with_json, {"text", "json"}, to(&Options::format)},
+      {"--kind", {C::plot}, kind_names(), to(&Options::kind)},
+      {"--over", {C::plot, C::report}, {"ranks", "length"}, to(&Options::over)},
+      {"--published", pages, {}, add_published},
+      {"--convention", pages, names_of(FlopsConvention{}), set_convention},
+      {"--peak", pages, peak_types, set_peak, true},
+      {"--sort", pages, {}, set_sort},
+      {"--where", pages, {}, add_where},
+      {"-o", pages, {}, set_output},
+      {"--least", {C::compare}, {}, set_least},
+      {"--junit", {C::accept}, {}, to_file(&Options::junit)},
+      {"--write-spec", {C::accept}, {}, to_file(&Options::write_spec)},
+      {"--status", {C::recover}, {"FAILED", "TIMEOUT"}, to(&Options::status)},
+      {"--to", {C::convert}, names_of(WeightFormat{}), set_weight_format},
+      {"--type", {C::convert}, type_names(), set_type},
+      {"--shard-gib", {C::convert}, {}, set_shard},
+  };
+  return table;
+}
+
+// Null where the command has no such option.
+const Option* find_option(Command command, const Text& name) {
+  for (const Option& option : option_table())
+    if (name == option.name && contains(option.commands, command)) return &option;
+  return nullptr;
 }
 
 // FROM TO [model.key=value ...]
@@ -119,37 +182,37 @@ void check_conversion(Options& options) {
 }
 
 void check_files(Options& options) {
-  if (options.command == "accept" && options.write_spec.empty() && !options.files.empty()) {
+  if (options.command == Command::accept && options.write_spec.empty() && !options.files.empty()) {
     options.spec = options.files.front();
     options.files.erase(options.files.begin());
     if (options.files.empty()) usage("accept takes SPEC RESULT ...: no result file given");
   }
-  if (options.command == "convert") return check_conversion(options);
+  if (options.command == Command::convert) return check_conversion(options);
   const size_t files = options.files.size();
-  if (options.command == "compare" && files < 2)
+  if (options.command == Command::compare && files < 2)
     usage("compare takes A B, or A1 A2 ... -- B1 B2 ...: at least two result files, " +
           std::to_string(files) + " given");
   if (!options.group_begins.empty() && options.group_begins.back() == files)
     usage("compare: no result file behind the last --");
-  if (options.command == "recover" && files != 1)
+  if (options.command == Command::recover && files != 1)
     usage("recover takes the directory of one run, " + std::to_string(files) + " given");
-  if (options.command == "deck" && files != 1)
+  if (options.command == Command::deck && files != 1)
     usage("deck takes one result file, " + std::to_string(files) + " given");
-  if (files == 0 && options.published.empty()) usage(options.command + ": no result file given");
+  if (files == 0 && options.published.empty())
+    usage(name_of(options.command) + ": no result file given");
 }
 
 void parse_rest(Options& options, const std::vector<std::string>& arguments) {
-  const std::vector<std::string> allowed = options_of(options.command);
   bool options_end = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--" && options.command == "compare" && !options.files.empty()) {
+    if (argument == "--" && options.command == Command::compare && !options.files.empty()) {
       options.group_begins.push_back(options.files.size());
       options_end = true;
       continue;
     }
     if (options_end || argument.size() < 2 || argument.front() != '-') {
-      if (argument.empty()) usage(options.command + ": a name is empty");
+      if (argument.empty()) usage(name_of(options.command) + ": a name is empty");
       options.files.push_back(argument);
       continue;
     }
@@ -160,14 +223,17 @@ void parse_rest(Options& options, const std::vector<std::string>& arguments) {
     const size_t equals =
         argument.compare(0, 2, "--") == 0 ? argument.find('=') : std::string::npos;
     const std::string name = argument.substr(0, equals);
-    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
-      const std::string close = nearest(name, allowed);
-      usage("unknown option '" + name + "' of " + options.command +
+    const Option* const option = find_option(options.command, name);
+    if (option == nullptr) {
+      const std::string close = nearest(name, options_of(options.command));
+      usage("unknown option '" + name + "' of " + name_of(options.command) +
             (close.empty() ? "" : " (did you mean " + close + "?)"));
     }
     if (equals == std::string::npos && i + 1 >= arguments.size()) usage(name + ": no value given");
-    set_option(options, name,
-               equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1));
+    const std::string value =
+        equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
+    if (!option->values.empty() && !option->takes_others) one_of(name, value, option->values);
+    option->apply(options, name, value);
   }
 }
 
@@ -236,58 +302,37 @@ constexpr const char* help_options =
 
 }  // namespace
 
-const std::vector<std::string>& command_names() {
-  static const std::vector<std::string> names = {"table", "show",   "deck",   "compare", "explain",
-                                                 "plot",  "report", "accept", "recover", "convert"};
+std::vector<std::string> command_names() {
+  std::vector<std::string> names = names_of(Command{});
+  names.resize(static_cast<size_t>(Command::help));
   return names;
 }
 
-std::vector<std::string> options_of(const std::string& command) {
-  if (command == "table")
-    return {"--style", "--format", "--published", "--convention",
-            "--peak",  "--sort",   "--where",     "-o"};
-  if (command == "show") return {"--format"};
-  if (command == "plot")
-    return {"--kind", "--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
-  if (command == "report")
-    return {"--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
-  if (command == "compare") return {"--least"};
-  if (command == "explain") return {"--profile", "--format"};
-  if (command == "accept") return {"--format", "--junit", "--write-spec"};
-  if (command == "recover") return {"--status"};
-  if (command == "convert") return {"--to", "--type", "--shard-gib"};
-  return {};
+std::vector<std::string> options_of(Command command) {
+  std::vector<std::string> names;
+  for (const Option& option : option_table())
+    if (contains(option.commands, command)) names.push_back(option.name);
+  return names;
 }
 
-std::vector<std::string> values_of(const std::string& command, const std::string& option) {
-  if (option == "--style") return style_names();
-  if (option == "--kind") return kind_names();
-  if (option == "--format" && command == "table") return {"md", "csv", "latex", "json"};
-  if (option == "--format") return {"text", "json"};
-  if (option == "--convention") return names_of(FlopsConvention{});
-  if (option == "--peak") return {"bf16", "fp8", "both"};  // or a number
-  if (option == "--over") return {"ranks", "length"};
-  if (option == "--status") return {"FAILED", "TIMEOUT"};
-  if (option == "--to") return names_of(WeightFormat{});
-  if (option == "--type") {
-    std::vector<std::string> names;
-    for (const DType type : file_types) names.push_back(name_of(type));
-    return names;
-  }
-  return {};
+std::vector<std::string> values_of(Command command, const std::string& name) {
+  const Option* const option = find_option(command, name);
+  return option == nullptr ? Texts{} : option->values;
 }
 
 Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
   if (arguments.empty()) usage("no command given: " + join(command_names(), ", "));
-  if (arguments.front() == "--words") options.command = "words";
+  if (arguments.front() == "--words") {
+    options.command = Command::words;
+    return options;
+  }
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
-    if (argument == "--help" || argument == "-h") options.command = "help";
-    if (argument == "--version") options.command = "version";
-    if (!options.command.empty()) return options;
+    if (argument == "--version") options.command = Command::version;
+    if (argument == "--help" || argument == "-h" || argument == "--version") return options;
   }
-  options.command = one_of("command", arguments.front(), command_names());
+  options.command = choice_of<Command>(one_of("command", arguments.front(), command_names()));
   parse_rest(options, arguments);
   check_files(options);
   return options;

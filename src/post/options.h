@@ -5,15 +5,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/choice.h"
 #include "post/run_view.h"
 #include "weights/convert.h"
 
 namespace gptbench {
 
+// The last three are asked for by --help, --version and --words.
+GPTBENCH_CHOICE(Command, table, show, deck, compare, explain, plot, report, accept, recover,
+                convert, help, version, words)
+
 struct Options {
-  // table, show, deck, compare, explain, plot, report, accept, recover, convert; help, version,
-  // words
-  std::string command;
+  Command command = Command::help;
   std::string style = "native";
   std::string format = "md";
   std::string output;                  // "": standard output; plot: "plots"; report: "report.html"
@@ -37,11 +40,11 @@ struct Options {
 // `arguments` without the program's name. Throws Error(Exit::usage), one line.
 Options parse_options(const std::vector<std::string>& arguments);
 
-// Names of the commands, and of the options of one, each of which takes a value.
-const std::vector<std::string>& command_names();
-std::vector<std::string> options_of(const std::string& command);
+// The commands that are words, and the options of one, each of which takes a value.
+std::vector<std::string> command_names();
+std::vector<std::string> options_of(Command command);
 // The values of an option that takes few; none where it takes any text.
-std::vector<std::string> values_of(const std::string& command, const std::string& option);
+std::vector<std::string> values_of(Command command, const std::string& option);
 
 // Text of --help: 80 columns.
 std::string help_text();

@@ -18,7 +18,7 @@ std::vector<std::string> figure_names(const std::string& end) {
   return names;
 }
 
-std::vector<std::string> suggestions(const std::string& command, const std::string& option) {
+std::vector<std::string> suggestions(Command command, const std::string& option) {
   if (option == "--sort") return figure_names("");
   if (option == "--where") return figure_names("=");
   if (option != "--profile") return values_of(command, option);
@@ -31,10 +31,11 @@ std::vector<std::string> suggestions(const std::string& command, const std::stri
 
 std::string completion_words() {
   std::string text;
-  for (const std::string& command : command_names()) {
-    text += command + "\n";
+  for (const std::string& name : command_names()) {
+    const auto command = choice_of<Command>(name);
+    text += name + "\n";
     for (const std::string& option : options_of(command)) {
-      text += command + " " + option;
+      text += name + " " + option;
       for (const std::string& word : suggestions(command, option)) text += " " + word;
       text += "\n";
     }

@@ -79,8 +79,8 @@ TEST(Options, TheFirstFileOfAcceptIsItsSpecification) {
 }
 
 TEST(Options, HelpAndVersionGoFirst) {
-  EXPECT_EQ(parse_options({"table", "--help"}).command, "help");
-  EXPECT_EQ(parse_options({"--version"}).command, "version");
+  EXPECT_EQ(parse_options({"table", "--help"}).command, Command::help);
+  EXPECT_EQ(parse_options({"--version"}).command, Command::version);
 }
 
 TEST(Options, EachMistakeIsNamed) {
