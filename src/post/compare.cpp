@@ -18,8 +18,8 @@
 namespace gptbench {
 namespace {
 
-using Group = std::vector<LoadedRun>;
-using Figure = std::function<double(const Record&)>;
+using RunGroup = std::vector<LoadedRun>;
+using RecordFigure = std::function<double(const Record&)>;
 
 // Without bounds, as of memory, a difference counts from this on.
 constexpr double min_difference_without_bounds = 0.01;
@@ -29,7 +29,7 @@ constexpr double min_share_of_step = 0.01;
 enum class Better { less, more };
 
 // The figure of each run that has it; a run without it has 0.
-std::vector<double> values_of(const Group& group, const Figure& figure) {
+std::vector<double> values_of(const RunGroup& group, const RecordFigure& figure) {
   std::vector<double> values;
   for (const LoadedRun& run : group)
     if (const double value = figure(run.record); value != 0.0) values.push_back(value);
@@ -51,7 +51,7 @@ double fastest_tenth_s(const Record& r) {
 }
 
 // The peaks of a group, as "0.02 TFLOP/s (deck)".
-std::set<std::string> peaks_of(const Group& group) {
+std::set<std::string> peaks_of(const RunGroup& group) {
   std::set<std::string> peaks;
   for (const LoadedRun& run : group)
     if (run.record.summary.flops.mfu > 0.0) peaks.insert(RunView(run.record).rates().peak_text());
@@ -59,18 +59,18 @@ std::set<std::string> peaks_of(const Group& group) {
 }
 
 // Whether all runs with MFU have it of one peak: of another it says nothing of their speed.
-bool have_one_peak(const Group& a, const Group& b) {
+bool have_one_peak(const RunGroup& a, const RunGroup& b) {
   std::set<double> peaks;
-  for (const Group* group : {&a, &b})
+  for (const RunGroup* group : {&a, &b})
     for (const LoadedRun& run : *group)
       if (run.record.summary.flops.mfu > 0.0) peaks.insert(run.record.summary.peak.tflops);
   return peaks.size() < 2;
 }
 
 // Whether all runs ended after the same step: else their last losses differ for that.
-bool has_one_number_of_steps(const Group& a, const Group& b) {
+bool has_one_number_of_steps(const RunGroup& a, const RunGroup& b) {
   std::set<int64_t> steps;
-  for (const Group* group : {&a, &b})
+  for (const RunGroup* group : {&a, &b})
     for (const LoadedRun& run : *group)
       steps.insert(run.record.summary.resumed.steps +
                    static_cast<int64_t>(run.record.steps.loss.size()));
@@ -93,7 +93,7 @@ std::string bound(double ratio) {
 // B against A, figure by figure; with verdicts where they are comparable.
 class Comparison {
  public:
-  Comparison(const Group& a, const Group& b, double min_percent, bool comparable)
+  Comparison(const RunGroup& a, const RunGroup& b, double min_percent, bool comparable)
       : a_(a), b_(b), least_(min_percent / 100.0), comparable_(comparable) {
     if (is_of_single_runs())
       of_time_ = ratio_bounds(timed_step_times(a[0].record), timed_step_times(b[0].record));
@@ -107,12 +107,12 @@ class Comparison {
     double ratio() const { return a > 0.0 && b > 0.0 ? b / a : 0.0; }
   };
   // `of_steps`: bounds of single runs.
-  Result of(const Figure& figure, const RatioBounds& of_steps) const {
+  Result of(const RecordFigure& figure, const RatioBounds& of_steps) const {
     const std::vector<double> a = values_of(a_, figure), b = values_of(b_, figure);
     return {median(a), median(b), is_of_single_runs() ? of_steps : ratio_bounds_of_runs(a, b)};
   }
   // A figure that is work over time: where the steps take longer it falls.
-  Result of_rate(const Figure& rate) const {
+  Result of_rate(const RecordFigure& rate) const {
     const auto work = [&](const Record& r) { return rate(r) * r.summary.rate.sec_per_it; };
     const double work_a = work(a_[0].record), work_b = work(b_[0].record);
     RatioBounds bounds = inverse(of_time_);
@@ -159,8 +159,8 @@ class Comparison {
   std::string figures();
 
  private:
-  const Group& a_;
-  const Group& b_;
+  const RunGroup& a_;
+  const RunGroup& b_;
   double least_;  // fraction
   bool comparable_;
   RatioBounds of_time_;  // of single runs
@@ -192,7 +192,7 @@ std::string Comparison::figures() {
           return own > 0.0 ? 100.0 * r.summary.flops.mfu * rates.tflops(convention) / own : 0.0;
         }),
         2, Better::more);
-  const auto without_bounds = [&](const char* name, const Figure& figure, int decimals) {
+  const auto without_bounds = [&](const char* name, const RecordFigure& figure, int decimals) {
     add(name, of(figure, {}), decimals, Better::less);
   };
   without_bounds(
@@ -218,10 +218,10 @@ std::string Comparison::figures() {
 }
 
 // Why the rates of the runs say nothing about each other; "" where they do.
-std::string not_comparable(const Group& a, const Group& b) {
+std::string not_comparable(const RunGroup& a, const RunGroup& b) {
   std::vector<std::string> keys;
   const Record& first = a[0].record;
-  for (const Group* group : {&a, &b})
+  for (const RunGroup* group : {&a, &b})
     for (const LoadedRun& run : *group) {
       if (const std::string outcome = RunView(run.record).outcome(); !outcome.empty())
         return run.path + " is " + outcome;
@@ -247,7 +247,7 @@ std::string change(double ratio) {
 }
 
 // The first line.
-std::string answer(const Comparison& comparison, const Group& a, const Group& b) {
+std::string answer(const Comparison& comparison, const RunGroup& a, const RunGroup& b) {
   const Comparison::Result rate = comparison.tokens_per_s();
   if (rate.ratio() == 0.0) return "Not comparable: no step was timed.\n";
   const bool single = comparison.is_of_single_runs();
@@ -278,7 +278,7 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
 }
 
 // The basis of the bounds, as a sentence.
-std::string noise(const Comparison& comparison, const Group& a, const Group& b,
+std::string noise(const Comparison& comparison, const RunGroup& a, const RunGroup& b,
                   double min_percent) {
   const std::string share_of_step =
       "is at least " + fixed(100.0 * min_share_of_step, 0, 0) + " % of a step";
@@ -292,7 +292,7 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
   }
   if (!comparison.time().bounds.known)
     return "Noise: not known, since a run is projected or has fewer than two timed steps.\n";
-  const auto share = [](const Group& group) {
+  const auto share = [](const RunGroup& group) {
     const std::vector<double> times = timed_step_times(group[0].record);
     return fixed(100.0 * median_bounds(times).coverage, 0) + " % of " +
            std::to_string(times.size()) + " steps";
@@ -308,7 +308,7 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
 }
 
 // One line where a utilisation of the group cannot be.
-std::string doubts(const char* name, const Group& group) {
+std::string doubts(const char* name, const RunGroup& group) {
   for (const LoadedRun& run : group) {
     const FlopsFigures& flops = run.record.summary.flops;
     const std::string warning = impossible_utilisation(flops.mfu, flops.hfu, flops.convention);
@@ -318,9 +318,9 @@ std::string doubts(const char* name, const Group& group) {
 }
 
 // Why there is no row of MFU; "" where there is one.
-std::string peaks_differ(const Group& a, const Group& b) {
+std::string peaks_differ(const RunGroup& a, const RunGroup& b) {
   if (have_one_peak(a, b)) return "";
-  const auto text = [](const Group& group) {
+  const auto text = [](const RunGroup& group) {
     const std::set<std::string> peaks = peaks_of(group);
     return join({peaks.begin(), peaks.end()}, ", ");
   };
@@ -363,14 +363,15 @@ std::string value_text(const Record& record, const std::string& group, const std
 }
 
 // The value that all runs of a group have, else "several".
-std::string common_text(const Group& group, const std::function<std::string(const Record&)>& text) {
+std::string common_text(const RunGroup& group,
+                        const std::function<std::string(const Record&)>& text) {
   const std::string first = text(group[0].record);
   const bool is_common = std::all_of(
       group.begin(), group.end(), [&](const LoadedRun& run) { return text(run.record) == first; });
   return is_common ? first : "several";
 }
 
-std::string differences(const Group& a, const Group& b) {
+std::string differences(const RunGroup& a, const RunGroup& b) {
   Table table{"", {{"differs", false}, {"A", false}, {"B", false}}, {}};
   const auto add = [&](const std::string& name,
                        const std::function<std::string(const Record&)>& text) {
@@ -394,7 +395,7 @@ std::string differences(const Group& a, const Group& b) {
   return table.rows.empty() ? "Decks, machine and program are the same.\n" : format_plain(table);
 }
 
-std::string files_of(const std::string& lead, const Group& group) {
+std::string files_of(const std::string& lead, const RunGroup& group) {
   std::string text;
   for (const LoadedRun& run : group)
     text += (text.empty() ? lead : "   ") + run.path +

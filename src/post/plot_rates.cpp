@@ -15,7 +15,7 @@
 namespace gptbench {
 namespace {
 
-using Figure = std::function<double(const RunView&)>;
+using RunFigure = std::function<double(const RunView&)>;
 
 // Axis over which runs differ: the sequence length where that takes more values than the ranks do.
 bool over_sequence_length(const Runs& runs, const PlotOptions& options) {
@@ -45,7 +45,7 @@ Mark mark_of(const RunView& run, double x, double rate, const std::string& label
 
 // Curves of runs with equal names, in the order in which these come up; marks by x.
 std::vector<Curve> curves_of(const Runs& runs, const Naming& naming, bool over_length,
-                             const Figure& rate, const std::string& unit) {
+                             const RunFigure& rate, const std::string& unit) {
   std::vector<Curve> curves;
   const std::vector<std::string> labels = labels_of(runs);
   for (size_t r = 0; r < runs.size(); ++r) {
@@ -97,7 +97,7 @@ std::string named(const Runs& all, const std::function<bool(const RunView&)>& la
 }
 
 // Runs that all have one number of ranks and one length: a bar each.
-Panel bars_of(const Runs& runs, const Figure& rate, const std::string& label,
+Panel bars_of(const Runs& runs, const RunFigure& rate, const std::string& label,
               const std::string& unit) {
   Panel panel;
   panel.x = {label, false, true};
@@ -126,7 +126,7 @@ Panel bars_of(const Runs& runs, const Figure& rate, const std::string& label,
 
 Picture rate_picture(const std::string& name, const std::string& title, const std::string& label,
                      const std::string& unit, const Runs& runs, const PlotOptions& options,
-                     bool proportional, const Figure& rate) {
+                     bool proportional, const RunFigure& rate) {
   Runs counting;
   for (const RunView& run : runs)
     if (run.counts() && run.summary().world_size > 0 && rate(run) > 0.0) counting.push_back(run);

@@ -19,19 +19,19 @@
 namespace gptbench {
 namespace {
 
-// Work of rank 0 in a step.
-struct Work {
+// Of rank 0 in a step.
+struct RegionWork {
   double flops = 0.0, bytes = 0.0, time_s = 0.0;
 };
 
 // By name of the region; empty where the record cannot be planned.
-std::map<std::string, Work> work_of(const Record& record) {
-  std::map<std::string, Work> work;
+std::map<std::string, RegionWork> work_of(const Record& record) {
+  std::map<std::string, RegionWork> work;
   try {
     const Plan plan = plan_of(record);
     for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
       const Op& op = plan.ops[static_cast<size_t>(index)];
-      Work& of_region = work[spaced(name_of(op.region))];
+      RegionWork& of_region = work[spaced(name_of(op.region))];
       const double count = static_cast<double>(times);
       // Operations count all of attention's matrix; a causal mask leaves half of it to do.
       const bool is_half = op.region == Region::attention && plan.shape.family.causal;
@@ -104,10 +104,10 @@ Picture roofline_picture(const Runs& runs, const PlotOptions&) {
   rates.x = {"GB/s moved", false, true};
   rates.y.downwards = true;
   Range range;
-  std::map<std::string, Work> all = work_of(run.record());
+  std::map<std::string, RegionWork> all = work_of(run.record());
   for (size_t style = 0; style < kinds_of_work.size(); ++style) {
     const std::string& label = kinds_of_work[style];
-    const Work& work = all[label];
+    const RegionWork& work = all[label];
     if (!(work.time_s > 0.0) || work.bytes <= 0.0) continue;
     const double gb_per_s = work.bytes / work.time_s / 1e9,
                  row = static_cast<double>(picture.legend.size());

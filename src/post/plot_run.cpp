@@ -50,13 +50,13 @@ TraceFile trace_of(const RunView& run) {
   }
 }
 
-enum Style : size_t { forward, backward, weight, message, begin_and_end };
+enum PassStyle : size_t { forward, backward, weight, message, begin_and_end };
 
 struct PassKind {
   const char* program;
   const char* name;
   const char* letter;
-  Style style;
+  PassStyle style;
 };
 constexpr PassKind pass_kinds[] = {
     {"receive_forward", "forward", "F", forward},    {"forward", "forward", "F", forward},

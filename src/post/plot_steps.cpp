@@ -79,11 +79,11 @@ void add_held_out(const Record& record, Panel& panel, Picture& picture) {
 
 // Runs whose losses lie within a pixel of each other over their common steps: the longest curve is
 // drawn, once.
-struct Group {
+struct CurveGroup {
   size_t first, more;  // index of the run that is drawn, number of the others
   double difference;   // the largest from the one that is drawn
 };
-std::vector<Group> groups_of(const Runs& runs, double pixel) {
+std::vector<CurveGroup> groups_of(const Runs& runs, double pixel) {
   const auto loss_of = [&](size_t run) -> const std::vector<double>& {
     return runs[run].record().steps.loss;
   };
@@ -92,9 +92,9 @@ std::vector<Group> groups_of(const Runs& runs, double pixel) {
     if (!loss_of(r).empty()) longest_first.push_back(r);
   std::stable_sort(longest_first.begin(), longest_first.end(),
                    [&](size_t a, size_t b) { return loss_of(a).size() > loss_of(b).size(); });
-  std::vector<Group> groups;
+  std::vector<CurveGroup> groups;
   for (const size_t r : longest_first) {
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const CurveGroup& group) {
       return runs[group.first].summary().resumed.steps == runs[r].summary().resumed.steps &&
              difference(loss_of(group.first), loss_of(r)) <= pixel;
     });
@@ -106,7 +106,7 @@ std::vector<Group> groups_of(const Runs& runs, double pixel) {
     same->difference = std::max(same->difference, difference(loss_of(same->first), loss_of(r)));
   }
   std::sort(groups.begin(), groups.end(),
-            [](const Group& a, const Group& b) { return a.first < b.first; });
+            [](const CurveGroup& a, const CurveGroup& b) { return a.first < b.first; });
   return groups;
 }
 
@@ -130,10 +130,10 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
         largest = std::max(largest, loss);
       }
   }
-  const std::vector<Group> groups = groups_of(runs, 0.002 * (largest - least));
+  const std::vector<CurveGroup> groups = groups_of(runs, 0.002 * (largest - least));
   if (groups.empty()) return picture;
   const std::vector<std::string> labels = labels_of(runs);
-  for (const Group& group : groups) {
+  for (const CurveGroup& group : groups) {
     const size_t style = panel.curves.size();
     std::string name = labels[group.first];
     if (group.more > 0)

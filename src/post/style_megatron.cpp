@@ -20,18 +20,18 @@ std::string row_of(const RunView& run) {
   return row + (run.deck().offloads() ? " + offload)" : ")");
 }
 
-struct Machine {
+struct NodesOfDevices {
   int64_t nodes, devices_per_node;
-  bool operator<(const Machine& other) const {
+  bool operator<(const NodesOfDevices& other) const {
     const int64_t a = nodes * devices_per_node, b = other.nodes * other.devices_per_node;
     return a != b ? a < b : nodes < other.nodes;
   }
-  bool operator==(const Machine& other) const {
+  bool operator==(const NodesOfDevices& other) const {
     return nodes == other.nodes && devices_per_node == other.devices_per_node;
   }
 };
 
-Machine machine_of(const RunView& run) {
+NodesOfDevices machine_of(const RunView& run) {
   const Summary& s = run.summary();
   const int64_t nodes = std::max<int64_t>(1, s.nodes);
   return {nodes, s.ranks_per_node > 0 ? s.ranks_per_node : s.world_size / nodes};
@@ -137,9 +137,9 @@ bool better(const RunView& a, const RunView& b) {
 }  // namespace
 
 std::vector<Table> megatron_tables(const Runs& runs) {
-  std::vector<Machine> machines;
+  std::vector<NodesOfDevices> machines;
   for (const RunView& run : runs) {
-    const Machine machine = machine_of(run);
+    const NodesOfDevices machine = machine_of(run);
     if (std::find(machines.begin(), machines.end(), machine) == machines.end())
       machines.push_back(machine);
   }
@@ -151,12 +151,12 @@ std::vector<Table> megatron_tables(const Runs& runs) {
                   "recomputation counted",
               {{"model \\ num_node * num_gpus", false}},
               {}};
-  for (const Machine& machine : machines)
+  for (const NodesOfDevices& machine : machines)
     table.columns.push_back(
         {std::to_string(machine.nodes) + "*" + std::to_string(machine.devices_per_node), false});
   for (const Runs& group : grouped(runs, row_of)) {
     std::vector<std::string> row = {row_of(group.front())};
-    for (const Machine& machine : machines) {
+    for (const NodesOfDevices& machine : machines) {
       const RunView* best = nullptr;
       for (const RunView& run : group)
         if (machine_of(run) == machine && (best == nullptr || better(run, *best))) best = &run;
