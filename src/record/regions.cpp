@@ -8,10 +8,9 @@
 namespace gptbench {
 
 std::vector<double> timed_steps(const Record& record, const RankSeries& series, int64_t column) {
-  const bool was_run = !record.steps.time_s.empty();
   std::vector<double> timed;
   for (int64_t step = 0; step < series.steps; ++step)
-    if (!was_run || is_timed(record, step))
+    if (is_timed(record, step))
       timed.push_back(series.values[static_cast<size_t>(step * series.ranks + column)]);
   return timed;
 }

@@ -26,8 +26,7 @@ struct Breakdown {
   std::vector<RegionTime> regions;
 };
 
-// The timed steps (record/steps.h) of one rank's (or one reduction's) column; all steps of a record
-// of none that ran, as of a projection.
+// The timed steps (record/steps.h) of one rank's (or one reduction's) column.
 std::vector<double> timed_steps(const Record& record, const RankSeries& series, int64_t column);
 
 // Mean over these steps: means of the parts of a step add up to the mean step, medians do not.

@@ -214,6 +214,10 @@ Inventory inventory_of(const std::string& path) {
     throw Error(Exit::io, path +
                               ": no such directory, and not the name of a checkpoint, which ends "
                               "in .h5 or .manifest; gptpost convert makes one of other weights");
+  if (path == files.array_file() && fs::exists(path, error) &&
+      !fs::exists(files.manifest_file(), error))
+    throw Error(Exit::io, path + ": no checkpoint, which has " + files.manifest_file() +
+                              " beside it; results of runs hold no weights");
   Inventory one;
   one.complete.push_back({files, read_manifest(files.manifest_file())});
   return one;

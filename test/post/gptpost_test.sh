@@ -231,6 +231,7 @@ says err "$folder/none.h5: cannot open"
 says out "124M"
 expect 7 compare "$good" "$folder/half.h5"; lines out 0
 expect 7 table -o "$folder/none/table.md" "$good"; lines err 1
+expect 7 convert "$good" "$folder/weights.bin"; says err 'no checkpoint, which has'
 expect 2 convert "$good" ''; says err "convert: a name is empty"
 expect 2 recover ''; says err "recover: a name is empty"
 # Like /dev/stdout: what is printed without -o, into a pipe and behind what a file holds.

@@ -82,7 +82,7 @@ TEST(CommandLine, ProjectAndSearch) {
   const CommandLine search = parsed("--search a.in --machine h100 --ranks 8 --top 3");
   EXPECT_EQ(search.top, 3);
   EXPECT_EQ(search.ranks, 8);
-  EXPECT_EQ(parsed("--search a.in --machine h100 --ranks 8").top, 10);
+  EXPECT_EQ(parsed("--search a.in --machine h100 --ranks 8").top, 0);
   EXPECT_EQ(parsed("--search a.in --machine h100 --ranks 8 --write-decks d").decks_directory, "d");
 }
 

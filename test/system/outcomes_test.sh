@@ -27,7 +27,7 @@ grep -qx 'check learns failed' values || fail "$(grep learns values)"
 # What is offloaded is counted, too, and so is the time that its copies take.
 ends 0 OK 2 "$deck"
 "$GPTPOST" show "$work/output"/*/result.h5 | grep -q 'region_offload' && fail "nothing is offloaded, and has a time"
-ends 0 OK 2 "$deck" parallel.offload=optimizer,activations parallel.offload_update=host parallel.offload_target=file
+ends 0 OK 2 "$deck" parallel.offload=optimizer,activations parallel.offload_target=file
 "$GPTPOST" show "$work/output"/*/result.h5 | grep -q 'region_offload' || fail "copies have no time"
 awk '/^(programs|regions)/ { if ($2 <= 0 || $2 > 1) bad = 1 } END { exit bad }' values || fail "$(grep -E '^(programs|regions)' values)"
 ends 0 OK 2 "$deck" parallel.offload=optimizer,activations parallel.offload_update=host
@@ -154,6 +154,12 @@ grep -q 'steps.csv: a run still writes it; wait for its end' err || fail "no mes
 kill -KILL "$job"
 wait "$job" 2>/dev/null
 [ ! -e "$work/output/tiny/result.h5" ] || fail "a result"
+# Its plan is no result: nothing is accepted of it.
+echo "&any verdict = 'any' /" >spec.in
+status=0
+"$GPTPOST" accept spec.in "$work/output/tiny/planned.h5" >accepted 2>err || status=$?
+[ "$status" -ne 0 ] || fail "a plan is accepted: $(cat accepted)"
+grep -q 'is the plan of a run without a result' err || fail "no message"
 seen=$(grep -c '^ *[0-9]*/2000000000 ' out)
 "$GPTPOST" recover --status TIMEOUT "$work/output/tiny" >recovered 2>err || fail "recover"
 check_result "$work/output/tiny/result.h5" TIMEOUT
