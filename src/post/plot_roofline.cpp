@@ -19,7 +19,7 @@
 namespace gptbench {
 namespace {
 
-// Of rank 0 in a step.
+// What rank 0 computes and moves in one step for one region, and the time that it takes.
 struct RegionWork {
   double flops = 0.0, bytes = 0.0, time_s = 0.0;
 };

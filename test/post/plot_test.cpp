@@ -494,7 +494,7 @@ TEST(Plots, MessagesPerStep) {
                   "data all reduce, in flight: in flight 167,\nexposed: rank "
                   "waited for it, or drove it 42,\n"))
       << bars_of(picture, 1);
-  // Of many ranks a file holds sums: 201 B of two ranks are a mean of 34 per step.
+  // A file of many ranks holds sums over ranks, which the picture divides by the number of ranks.
   Record reduced = made_record();
   for (CommEntry& entry : reduced.comm) entry.reduced = true;
   const Picture means = messages_picture({RunView(reduced)});

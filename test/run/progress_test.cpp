@@ -141,7 +141,7 @@ TEST(Progress, OfADurationTheTimeLeftIsKnown) {
       << text;  // of how many is not known
 }
 
-// Of 100 steps of 2.5 s a limit of 8 s, which began 1 s before, leaves 4.5 s.
+// The job began 1 s before its first step, which took 2.5 s: 4.5 s of a limit of 8 s are left.
 TEST(Progress, TheTimeLeftEndsAtTheLimit) {
   Config config;
   config.run.steps = 100;
