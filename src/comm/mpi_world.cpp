@@ -1,6 +1,7 @@
 #include "comm/mpi_world.h"
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -159,6 +160,16 @@ void MpiWorld::sum_on_first(std::vector<double>& values) {
 
 void MpiWorld::sum_on_first(std::vector<uint64_t>& values) {
   sum_values(values, MPI_UINT64_T, rank_, comms_->world);
+}
+
+void MpiWorld::barrier_asleep() {
+  const Pulse::Waiting waiting;
+  MPI_Request request;
+  check_mpi(MPI_Ibarrier(comms_->world, &request), "MPI_Ibarrier");
+  for (int done = 0; done == 0;) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0) ::usleep(500);
+  }
 }
 
 void MpiWorld::barrier() {

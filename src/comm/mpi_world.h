@@ -45,6 +45,8 @@ class MpiWorld {
   void sum_on_first(std::vector<double>& values);
   void sum_on_first(std::vector<uint64_t>& values);  // modulo 2^64
   void barrier();
+  // For waits of seconds: MPI libraries spin, and take the processor from a rank that works.
+  void barrier_asleep();
   // Memory of `bytes` zeros that the ranks of a node share, as long as this object lives; null on
   // all ranks where some node has none. Once.
   void* share_on_node(int64_t bytes);

@@ -50,12 +50,13 @@ double student_t(double df, double coverage) {
   // Beyond ten standard deviations nothing is left.
   const double end = std::min(1.5707963267948966, 10.0 / std::sqrt(df));
   const double wanted = coverage * power_of_cosine(end, df);
-  double low = 0.0, high = end;
-  for (int i = 0; i < 40; ++i) {
-    const double angle = 0.5 * (low + high);
-    (power_of_cosine(angle, df) < wanted ? low : high) = angle;
+  // Newton's method from 0: the integral is concave, so that each step stays below the root.
+  double angle = 0.0;
+  for (double step = 1.0; step > 1e-12;) {
+    step = (wanted - power_of_cosine(angle, df)) / std::pow(std::cos(angle), df - 1.0);
+    angle += step;
   }
-  return std::sqrt(df) * std::tan(low);
+  return std::sqrt(df) * std::tan(angle);
 }
 
 RatioBounds ratio_bounds_of_runs(const std::vector<double>& a, const std::vector<double>& b) {

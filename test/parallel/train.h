@@ -159,6 +159,7 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     config.parallel.data_parallel = 1;
     config.memory.activation_checkpointing = Recompute::none;
   }
+  if (world != nullptr) world->barrier_asleep();  // while rank 0 compares what was trained before
   const int64_t ranks = world != nullptr ? world->size() : 1;
   std::unique_ptr<Device> device = device_of(config, world);
   CountingDevice* counting = nullptr;  // of transfers between the host's own two pools
