@@ -71,26 +71,30 @@ TYPED_TEST(HostKernel, AdamWEqualsReference) {
   expect_adamw<A, A, A, A>(*this);
 }
 
-TYPED_TEST(HostKernel, SquaredNormEqualsReferenceAndAccumulates) {
-  using A = TypeParam;
-  const KernelTable &host = this->template host_kernels<A>(),
-                    &ref = this->template ref_kernels<A>();
-  // The last has more blocks than one round of partial sums holds.
-  for (const int64_t n : {0, 1, 4095, 4097, 1024 * 4096 + 5}) {
-    const auto g = random_array<float>(n, 1);
-    double sum = 2.0, sum_ref = 2.0, again = 2.0;
-    host.squared_norm(*this->queue, {&sum, g.data(), n, DType::f32});
-    host.squared_norm(*this->queue, {&again, g.data(), n, DType::f32});
-    ref.squared_norm(*this->queue, {&sum_ref, g.data(), n, DType::f32});
-    EXPECT_NEAR(sum, sum_ref, static_cast<double>(n + 1) * 0x1p-53 * sum_ref);  // doubles
-    EXPECT_EQ(sum, again);
+template <typename A>
+void expect_squared_norm(const Devices& devices, int64_t n) {
+  const KernelTable &host = devices.host_kernels<A>(), &ref = devices.ref_kernels<A>();
+  const auto g = random_array<float>(n, 1);
+  double sum = 2.0, sum_ref = 2.0, again = 2.0;
+  host.squared_norm(*devices.queue, {&sum, g.data(), n, DType::f32});
+  host.squared_norm(*devices.queue, {&again, g.data(), n, DType::f32});
+  ref.squared_norm(*devices.queue, {&sum_ref, g.data(), n, DType::f32});
+  EXPECT_NEAR(sum, sum_ref, static_cast<double>(n + 1) * 0x1p-53 * sum_ref);  // doubles
+  EXPECT_EQ(sum, again);
 
-    const auto narrow = random_array<A>(n, 1);
-    sum = sum_ref = 2.0;
-    host.squared_norm(*this->queue, {&sum, narrow.data(), n, dtype_of<A>()});
-    ref.squared_norm(*this->queue, {&sum_ref, narrow.data(), n, dtype_of<A>()});
-    EXPECT_NEAR(sum, sum_ref, static_cast<double>(n + 1) * 0x1p-53 * sum_ref);
-  }
+  const auto narrow = random_array<A>(n, 1);
+  sum = sum_ref = 2.0;
+  host.squared_norm(*devices.queue, {&sum, narrow.data(), n, dtype_of<A>()});
+  ref.squared_norm(*devices.queue, {&sum_ref, narrow.data(), n, dtype_of<A>()});
+  EXPECT_NEAR(sum, sum_ref, static_cast<double>(n + 1) * 0x1p-53 * sum_ref);
+}
+
+TYPED_TEST(HostKernel, SquaredNormEqualsReferenceAndAccumulates) {
+  for (const int64_t n : {0, 1, 4095, 4097}) expect_squared_norm<TypeParam>(*this, n);
+}
+
+TYPED_TEST(HostKernel, SquaredNormOfMoreBlocksThanOneRoundOfPartialSumsHolds) {
+  expect_squared_norm<TypeParam>(*this, 1024 * 4096 + 5);
 }
 
 // Sums of two numbers, rounded once, have one result.
