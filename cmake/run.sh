@@ -53,8 +53,16 @@ if [ -z "${OMP_NUM_THREADS:-}" ]; then
 fi
 
 echo "gptbench $deck: $ranks ranks, $OMP_NUM_THREADS threads per rank"
+# After Ctrl-C the ranks have a minute for the step in hand (a second is Open MPI's default), and what they have
+# done is reported; a second Ctrl-C ends them at once.
+export OMPI_MCA_odls_base_sigkill_timeout="${OMPI_MCA_odls_base_sigkill_timeout:-60}"
+end=FAILED
+trap 'end=TIMEOUT' INT
 status=0
 "$build/launch" "$ranks" "$build/bin/gptbench" "$deck" "output.directory=output/$name" || status=$?
+if [ -f "output/$name/planned.h5" ]; then
+  "$build/bin/gptpost" recover --status "$end" "output/$name" || true
+fi
 # A deck that is refused (2) leaves the result of an earlier run.
 if [ "$status" -ne 2 ] && [ -f "output/$name/result.h5" ]; then
   echo

@@ -10,6 +10,10 @@ mkdir -p build/bin tools output/d
 cat >build/launch <<'END'
 #!/bin/sh
 echo "launched $1 ranks, $OMP_NUM_THREADS threads: $3 $4"
+if [ -n "${STOPPED:-}" ]; then
+  : >output/d/planned.h5
+  kill -INT "$PPID"
+fi
 exit "${RUN_STATUS:-0}"
 END
 cat >build/bin/gptbench <<'END'
@@ -77,4 +81,12 @@ RUN_STATUS=4
 export RUN_STATUS
 run
 if [ "$status" != 4 ] || ! grep -q "^post report" output_of_run; then fail "a failed run: status $status"; fi
+
+# Ctrl-C, after which the launcher kills the ranks: the report has the steps of the journal.
+RUN_STATUS=1 STOPPED=yes
+export STOPPED
+run
+recovered='post recover --status TIMEOUT output/d
+post report -o output/d/report.html output/d/result.h5'
+if [ "$status" != 1 ] || [ "$(grep '^post' output_of_run)" != "$recovered" ]; then fail "a run that was stopped: status $status"; fi
 exit $((failures > 0))
