@@ -53,16 +53,17 @@ if [ -z "${OMP_NUM_THREADS:-}" ]; then
 fi
 
 echo "gptbench $deck: $ranks ranks, $OMP_NUM_THREADS threads per rank"
-# After Ctrl-C the ranks have a minute for the step in hand (a second is Open MPI's default), and what they have
-# done is reported; a second Ctrl-C ends them at once.
-export OMPI_MCA_odls_base_sigkill_timeout="${OMPI_MCA_odls_base_sigkill_timeout:-60}"
-end=FAILED
-trap 'end=TIMEOUT' INT
-status=0
-"$build/launch" "$ranks" "$build/bin/gptbench" "$deck" "output.directory=output/$name" || status=$?
-if [ -f "output/$name/planned.h5" ]; then
-  "$build/bin/gptpost" recover --status "$end" "output/$name" || true
-fi
+# Ctrl-C would reach the launcher, and Open MPI's kills the ranks a second later, amid a step. In a session of its
+# own the launcher gets it as SIGUSR1, which launchers forward: the ranks end after the step in hand, with a result.
+setsid "$build/launch" "$ranks" "$build/bin/gptbench" "$deck" "output.directory=output/$name" &
+launcher=$!
+trap 'kill -USR1 "$launcher"' INT TERM HUP
+running=yes
+while [ -n "$running" ]; do
+  status=0
+  wait "$launcher" || status=$? # a signal ends it, too
+  kill -0 "$launcher" 2>/dev/null || running=
+done
 # A deck that is refused (2) leaves the result of an earlier run.
 if [ "$status" -ne 2 ] && [ -f "output/$name/result.h5" ]; then
   echo
