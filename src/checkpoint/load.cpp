@@ -195,16 +195,11 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
     start.steps_s = manifest.state.steps_s;
     for (const Inventory::Complete& earlier : offer.complete)
       start.own.all.insert(earlier.files.stem);
-    for (const CheckpointFiles& files : offer.without_manifest) start.own.all.insert(files.stem);
     return true;
   }
-  // One may be what an interruption left of the first checkpoint.
-  if (offer.without_manifest.size() == 1)
-    start.own.all.insert(offer.without_manifest.front().stem);
-  else if (!offer.without_manifest.empty())
-    last_reason =
-        offer.without_manifest.back().array_file() +
-        " has no manifest, nor have others; copy each .manifest, too, or move the .h5 away";
+  if (!offer.without_manifest.empty())
+    last_reason = offer.without_manifest.back().array_file() +
+                  " has no manifest; copy each .manifest, too, or move the .h5 away";
   int64_t damaged = last_reason.empty() ? 0 : 1;
   world.broadcast(damaged);
   agreed(world, [&] {

@@ -121,12 +121,6 @@ std::unique_ptr<NewFile> open_on_all(MpiWorld& world, const std::string& folder,
   return file;
 }
 
-// The manifest goes first: what is left of a checkpoint is then seen as a leftover.
-void remove_checkpoint(const CheckpointFiles& files) {
-  ::unlink(files.manifest_file().c_str());
-  ::unlink(files.array_file().c_str());
-}
-
 // Removes all of the run's own checkpoints but the newest `keep`, and what interruptions left of
 // them. A file that is locked stays: another run writes it, although it should not do so here.
 void prune(const std::string& directory, int64_t keep, const OwnCheckpoints& own) {
@@ -138,10 +132,7 @@ void prune(const std::string& directory, int64_t keep, const OwnCheckpoints& own
     else if (own.damaged.count(each.files.stem) == 0)
       --keep;
   }
-  std::vector<std::string> remains = found.leftovers;
-  for (const CheckpointFiles& files : found.without_manifest)
-    if (own.all.count(files.stem) > 0) remains.push_back(files.array_file());
-  for (const std::string& path : remains)
+  for (const std::string& path : found.leftovers)
     if (!is_locked(path)) ::unlink(path.c_str());
 }
 
@@ -261,16 +252,7 @@ void CheckpointWriter::write_copy(Resources& resources) {
 void CheckpointWriter::publish() {
   manifest_.frame_checksum = frame_checksum(*file_, manifest_);
   manifest_.written_s = time_of_writing(config_.checkpoint.directory, manifest_.state.steps);
-  // A run may replace what another run left under this name.
-  ::unlink(files_.manifest_file().c_str());
-  try {
-    file_->publish(Existing::replaced);
-    failpoint("checkpoint_published");
-    write_file(files_.manifest_file(), encode(manifest_));
-  } catch (const Error&) {
-    remove_checkpoint(files_);  // of no use, and the disk may be full
-    throw;
-  }
+  publish_checkpoint(*file_, files_, manifest_);
   complete_s_ = now_s();
   failpoint("checkpoint_complete");
   own_.all.insert(files_.stem);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -30,6 +31,38 @@ void sum_values(std::vector<T>& values, MPI_Datatype type, int rank, MPI_Comm co
                        static_cast<int>(values.size()), type, MPI_SUM, 0, comm),
             "MPI_Reduce");
   if (rank != 0) std::fill(values.begin(), values.end(), T{});
+}
+
+// On rank 0, text of each rank, in messages of `most` bytes at most.
+std::vector<std::string> gather_one_by_one(const std::string& text, int rank, int size, int most,
+                                           MPI_Comm comm) {
+  const Pulse::Waiting waiting;
+  const auto for_each_message = [most](std::string& whole, const auto& transfer) {
+    for (size_t at = 0; at < whole.size(); at += static_cast<size_t>(most)) {
+      const size_t bytes = std::min(whole.size() - at, static_cast<size_t>(most));
+      transfer(whole.data() + at, static_cast<int>(bytes));
+    }
+  };
+  std::vector<std::string> texts;
+  if (rank != 0) {
+    std::string own = text;
+    const auto length = static_cast<int64_t>(own.size());
+    check_mpi(MPI_Send(&length, 1, MPI_INT64_T, 0, 0, comm), "MPI_Send");
+    for_each_message(own, [&](char* from, int bytes) {
+      check_mpi(MPI_Send(from, bytes, MPI_CHAR, 0, 0, comm), "MPI_Send");
+    });
+    return texts;
+  }
+  texts.push_back(text);
+  for (int r = 1; r < size; ++r) {
+    int64_t length = 0;
+    check_mpi(MPI_Recv(&length, 1, MPI_INT64_T, r, 0, comm, MPI_STATUS_IGNORE), "MPI_Recv");
+    texts.emplace_back(static_cast<size_t>(length), '\0');
+    for_each_message(texts.back(), [&](char* to, int bytes) {
+      check_mpi(MPI_Recv(to, bytes, MPI_CHAR, r, 0, comm, MPI_STATUS_IGNORE), "MPI_Recv");
+    });
+  }
+  return texts;
 }
 
 }  // namespace
@@ -132,7 +165,9 @@ std::vector<double> MpiWorld::gather(const std::vector<double>& values) {
   return all;
 }
 
-std::vector<std::string> MpiWorld::gather(const std::string& text) {
+std::vector<std::string> MpiWorld::gather(const std::string& text, int most_at_once) {
+  if (sum(static_cast<int64_t>(text.size())) > most_at_once)
+    return gather_one_by_one(text, rank_, size_, most_at_once, comms_->world);
   const Pulse::Waiting waiting;
   const int length = static_cast<int>(text.size());
   std::vector<int> lengths(rank_ == 0 ? static_cast<size_t>(size_) : 0), offsets(lengths.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,8 +40,10 @@ class MpiWorld {
   // Rank 0 receives values of rank r at [r * values.size()]; the others an empty vector. All ranks
   // pass the same number of values.
   std::vector<double> gather(const std::vector<double>& values);
-  // Rank 0 receives one text per rank; the others an empty vector.
-  std::vector<std::string> gather(const std::string& text);
+  // Rank 0 receives one text per rank; the others an empty vector. MPI counts bytes of a message
+  // as int: texts that have more than `most_at_once` together are sent one by one.
+  std::vector<std::string> gather(const std::string& text,
+                                  int most_at_once = std::numeric_limits<int>::max());
   // values[i] = sum over all ranks, on rank 0; zeros on the others.
   void sum_on_first(std::vector<double>& values);
   void sum_on_first(std::vector<uint64_t>& values);  // modulo 2^64

@@ -131,8 +131,14 @@ std::string read_beginning(const std::string& path, int64_t limit_bytes) {
 }
 
 bool is_locked(const std::string& path) {
-  const Descriptor fd(open_file(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  return fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  // NFS locks what is open for writing alone; what another user writes may be open for reading
+  // alone.
+  for (const int access : {O_WRONLY, O_RDONLY}) {
+    const Descriptor fd(open_file(path, access | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+    if (fd >= 0) return ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (errno != EACCES && errno != EPERM && errno != EROFS) return false;
+  }
+  return true;
 }
 
 FileLock::FileLock(const std::string& path) : path_(path) {
@@ -144,7 +150,7 @@ FileLock::FileLock(const std::string& path) : path_(path) {
     for (const int access : {O_RDONLY, O_RDWR}) {
       if (fd_ >= 0) ::close(fd_);
       fd_ = open_file(path_, access | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-      if (fd_ < 0) return;
+      if (fd_ < 0) fail(path_, "cannot open", errno);
       const int error = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
       taken_ = error == EWOULDBLOCK;
       if (error != EBADF) break;

@@ -35,7 +35,7 @@ constexpr const char* header =
 constexpr size_t num_columns = 9;
 constexpr size_t columns_without_held_out_loss = 8;  // of earlier versions
 constexpr auto max_time_in_cache = std::chrono::milliseconds(500);
-constexpr int64_t max_journal_bytes = int64_t{1} << 30;
+constexpr int64_t max_journal_bytes = int64_t{1} << 32;
 constexpr int64_t max_line_bytes = 512;           // of a line that is one of ours
 constexpr int64_t max_missing_steps = 1'000'000;  // which take memory, but no place in the file
 

@@ -9,9 +9,26 @@
 namespace gptbench {
 namespace {
 
-void reduce(RankSeries& series) {
+void sum(std::vector<double>& values) {
+  if (!values.empty()) values = {std::accumulate(values.begin(), values.end(), 0.0)};
+}
+// 0, which stands for "not known", where no integer of 64 bits holds the sum.
+void sum(std::vector<int64_t>& values) {
+  int64_t total = 0;
+  for (const int64_t value : values)
+    if (__builtin_add_overflow(total, value, &total)) {
+      total = 0;
+      break;
+    }
+  if (!values.empty()) values = {total};
+}
+
+}  // namespace
+
+void reduce_over_ranks(RankSeries& series) {
   if (series.reduced) return;
-  if (series.ranks <= max_ranks_in_full && series.steps * series.ranks <= max_values_in_full)
+  if (series.ranks <= reduction::number ||
+      (series.ranks <= max_ranks_in_full && series.steps * series.ranks <= max_values_in_full))
     return;
   std::vector<double> reduced;
   for (int64_t step = 0; step < series.steps; ++step) {
@@ -30,24 +47,8 @@ void reduce(RankSeries& series) {
   series.reduced = true;
 }
 
-void sum(std::vector<double>& values) {
-  if (!values.empty()) values = {std::accumulate(values.begin(), values.end(), 0.0)};
-}
-// 0, which stands for "not known", where no integer of 64 bits holds the sum.
-void sum(std::vector<int64_t>& values) {
-  int64_t total = 0;
-  for (const int64_t value : values)
-    if (__builtin_add_overflow(total, value, &total)) {
-      total = 0;
-      break;
-    }
-  if (!values.empty()) values = {total};
-}
-
-}  // namespace
-
 Record reduced_over_ranks(Record record) {
-  for (RankSeries& series : record.timing) reduce(series);
+  for (RankSeries& series : record.timing) reduce_over_ranks(series);
   for (std::vector<MemoryEntry>* entries : {&record.memory, &record.offload})
     for (MemoryEntry& entry : *entries) {
       if (static_cast<int64_t>(entry.bytes.size()) <= max_ranks_in_full) continue;

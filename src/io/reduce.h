@@ -6,8 +6,8 @@
 namespace gptbench {
 
 constexpr int64_t max_ranks_in_full = 1024;
-// Values of one series [step, rank]. A record has fewer than twenty series, and a file of more than
-// 1 GiB is not read.
+// Values of one series [step, rank] of more than four ranks. A record has fewer than twenty series,
+// and a file of more than 4 GiB is not read.
 constexpr int64_t max_values_in_full = 4'000'000;
 
 // The record as a file keeps it: up to 1,024 ranks unchanged. Beyond, and where it has more than
@@ -16,5 +16,7 @@ constexpr int64_t max_values_in_full = 4'000'000;
 // of memory and communication become one value, their sum over ranks (of integers 0, not known,
 // where 64 bits do not hold it). Figures that are already marked `reduced` stay as they are.
 Record reduced_over_ranks(Record record);
+// One series of it.
+void reduce_over_ranks(RankSeries& series);
 
 }  // namespace gptbench

@@ -164,6 +164,8 @@ void read_timing(hid_t file, std::vector<RankSeries>& timing) {
     read_attribute(dataset, "units", series.unit);
     read_attribute(dataset, "description", series.description);
     series.reduced = is_reduced(dataset);
+    if (series.reduced && series.ranks != reduction::number)
+      throw Error(Exit::io, "cannot read timing/" + name + ": not [step, 4], which it says");
     timing.push_back(std::move(series));
   }
 }

@@ -9,7 +9,8 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t largest_result_bytes = GiB;
+// Steps of ten million in full, times of four ranks.
+constexpr int64_t largest_result_bytes = 4 * GiB;
 
 std::string path_in(const std::string& directory, const std::string& name) {
   if (directory.empty()) return name;
@@ -40,8 +41,12 @@ void check_output_directory(const std::string& directory) {
 std::string write_result(const std::string& directory, const Record& record) {
   if (!directory.empty()) create_directories(directory);
   const Bytes bytes = encode_result(reduced_over_ranks(record));
-  return write_file(path_in(directory, "result.h5"),
-                    {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+  const std::string path = path_in(directory, "result.h5");
+  if (static_cast<int64_t>(bytes.size()) > largest_result_bytes)
+    throw Error(Exit::io, path + ": would have " +
+                              format_bytes(static_cast<int64_t>(bytes.size())) +
+                              ", more than is read; train fewer steps in a run");
+  return write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
                     Existing::kept_numbered);
 }
 

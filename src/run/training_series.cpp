@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "io/reduce.h"
 #include "run/training.h"
 
 namespace gptbench {
@@ -42,7 +43,8 @@ constexpr Field fields[] = {
 constexpr int num_programs = 4;  // with the whole step
 static_assert(std::size(fields) == num_programs + num_regions - 1, "all but Region::automatic");
 
-// Gathers field by field, which bounds the memory that is held twice.
+// Gathers field by field, and keeps of each what the result file will: of all, the times of ten
+// thousand ranks would take more memory than a node may have left.
 void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out) {
   const size_t steps = training.samples.size(), ranks = static_cast<size_t>(world.size());
   for (const Field& field : fields) {
@@ -56,17 +58,17 @@ void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out
     series.description = field.description;
     series.steps = static_cast<int64_t>(steps);
     series.ranks = world.size();
-    for (size_t step = 0; step < steps; ++step)
+    series.values.reserve(all.size());
+    for (size_t step = 0; step < steps; ++step) {
       for (size_t rank = 0; rank < ranks; ++rank) series.values.push_back(all[rank * steps + step]);
+      if (out.timing.empty())  // of whole steps
+        out.steps.time_s.push_back(
+            *std::max_element(series.values.end() - world.size(), series.values.end()));
+    }
     const bool is_empty = std::all_of(all.begin(), all.end(), [](double s) { return s == 0.0; });
     if (is_empty && series.name == "region_offload") continue;  // as in most runs
+    reduce_over_ranks(series);
     out.timing.push_back(std::move(series));
-  }
-  if (world.rank() != 0) return;
-  const std::vector<double>& step_times = out.timing.front().values;
-  for (size_t step = 0; step < steps; ++step) {
-    const double* const begin = step_times.data() + step * ranks;
-    out.steps.time_s.push_back(*std::max_element(begin, begin + ranks));
   }
 }
 

@@ -129,9 +129,7 @@ std::string write_checkpoint(const WeightFiles& from, const Conversion& conversi
     manifest.arrays[i].checksum += element_checksum(data, size_of(DType::f32), first, n);
   });
   manifest.frame_checksum = frame_checksum(*file[0], manifest);
-  ::unlink(files.manifest_file().c_str());
-  file[0]->publish(Existing::replaced);
-  write_file(files.manifest_file(), encode(manifest));
+  publish_checkpoint(*file[0], files, manifest);
   return files.array_file();
 }
 

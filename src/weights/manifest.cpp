@@ -1,10 +1,13 @@
 #include "weights/manifest.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/lines.h"
 #include "base/text.h"
 #include "io/checksum.h"
@@ -161,6 +164,26 @@ int64_t CheckpointFiles::steps() const {
   return number_of(stem.substr(stem.rfind('-') + 1));
 }
 
+void publish_checkpoint(NewFile& arrays, const CheckpointFiles& files, const Manifest& manifest) {
+  const std::string text = encode(manifest);
+  NewFile unnamed(files.manifest_file());
+  unnamed.write_at(0, text.data(), text.size());
+  unnamed.sync();
+  arrays.publish(Existing::replaced);
+  failpoint("checkpoint_published");
+  try {
+    unnamed.publish(Existing::replaced);
+  } catch (const Error&) {
+    remove_checkpoint(files);  // of no use, and the disk may be full
+    throw;
+  }
+}
+
+void remove_checkpoint(const CheckpointFiles& files) {
+  ::unlink(files.array_file().c_str());
+  ::unlink(files.manifest_file().c_str());
+}
+
 Manifest read_manifest(const std::string& path) {
   const Bytes bytes = read_bytes(path, max_manifest_bytes);
   try {
@@ -186,17 +209,25 @@ Inventory take_inventory(const std::string& directory) {
     const std::string whole = name.substr(0, partial);
     const std::string arrays = stem_of(whole, ".h5"), manifest = stem_of(whole, ".manifest");
     if (arrays.empty() && manifest.empty()) continue;
-    const bool has_manifest = std::binary_search(names.begin(), names.end(), arrays + ".manifest");
-    if (partial != std::string::npos)
+    if (partial != std::string::npos) {
       found.leftovers.push_back(path);
-    else if (!arrays.empty() && !has_manifest)
-      found.without_manifest.push_back({directory + "/" + arrays});
-    if (partial != std::string::npos || manifest.empty()) continue;
-    try {
-      found.complete.push_back({{directory + "/" + manifest}, read_manifest(path)});
-    } catch (const Error& damage) {
-      found.unusable.push_back(damage.what());
+      continue;
     }
+    if (!manifest.empty()) {
+      try {
+        found.complete.push_back({{directory + "/" + manifest}, read_manifest(path)});
+      } catch (const Error& damage) {
+        found.unusable.push_back(damage.what());
+      }
+      continue;
+    }
+    if (std::binary_search(names.begin(), names.end(), arrays + ".manifest")) continue;
+    const std::string beginning = arrays + ".manifest.partial-";
+    const auto unfinished = std::lower_bound(names.begin(), names.end(), beginning);
+    if (unfinished == names.end() || unfinished->compare(0, beginning.size(), beginning) != 0)
+      found.without_manifest.push_back({directory + "/" + arrays});
+    else if (!is_locked(directory + "/" + *unfinished))  // by a run that is about to name it
+      found.leftovers.push_back(path);
   }
   const auto newer = [](const Inventory::Complete& a, const Inventory::Complete& b) {
     return std::pair(a.manifest.written_s, a.manifest.state.steps) >

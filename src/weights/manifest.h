@@ -48,6 +48,16 @@ struct CheckpointFiles {
 };
 CheckpointFiles checkpoint_files(const std::string& directory, int64_t steps);
 
+// Gives both files of a checkpoint their names, in place of those of an earlier one. The manifest
+// is on the disk, under a temporary name, before the arrays get theirs: what cannot be written
+// leaves the earlier one as it was, and an interruption between the two names shows as one. Throws
+// Error(Exit::io).
+void publish_checkpoint(NewFile& arrays, const CheckpointFiles& files, const Manifest& manifest);
+
+// Removes both files. The arrays go first: arrays without a manifest are a copy in which it was
+// forgotten, and stay where they are.
+void remove_checkpoint(const CheckpointFiles& files);
+
 // Contents of a directory. Local.
 struct Inventory {
   struct Complete {
@@ -57,8 +67,8 @@ struct Inventory {
   std::vector<Complete> complete;      // newest first, by the time of writing
   std::vector<std::string> unusable;   // "PATH: why", of manifests that cannot be read
   std::vector<std::string> leftovers;  // paths of files that are not written to their end
-  // Arrays that have their name, but no manifest: what an interruption left, or a copy in which the
-  // manifest was forgotten.
+  // Arrays that have their name, but no manifest, not even an unfinished one: copies in which it
+  // was forgotten.
   std::vector<CheckpointFiles> without_manifest;
 };
 // Empty where the directory is missing, and only there: a run that begins anew because its file

@@ -106,8 +106,8 @@ TEST_F(Damage, IncompleteOnesArePassedOver) {
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"step-00000001.h5", "step-00000001.manifest",
-                                             "step-00000004.h5", "step-00000004.manifest",
-                                             "step-notes.h5"}));
+                                             "step-00000002.h5", "step-00000004.h5",
+                                             "step-00000004.manifest", "step-notes.h5"}));
 }
 
 TEST_F(Damage, NoneThatCanBeUsedIsAnError) {
@@ -270,21 +270,25 @@ TEST_F(Damage, WhatAnotherRunWritesIsNoLeftover) {
 }
 
 // Arrays whose manifests were forgotten when they were copied: no run begins anew over them, and
-// none removes them. One alone may be what an interruption left of the first checkpoint.
+// none removes them. What an interruption leaves has an unfinished manifest.
 TEST_F(Damage, ArraysWithoutManifestsStay) {
   save_two();
   once([&] {
     for (const char* const name : {"/step-00000001", "/step-00000002"})
       fs::remove(directory() + name + ".manifest");
   });
-  EXPECT_PART(resumed("auto"), "step-00000002.h5 has no manifest, nor have others");
+  EXPECT_PART(resumed("auto"), "step-00000002.h5 has no manifest; copy each .manifest");
   once([&] { fs::remove(directory() + "/step-00000001.h5"); });
+  EXPECT_PART(resumed("auto"), "step-00000002.h5 has no manifest; copy each .manifest");
+  once([&] {
+    std::ofstream(directory() + "/step-00000002.manifest.partial-0123456789abcdef") << "cut";
+  });
   EXPECT_EQ(resumed("auto"), "0");
   SavedRun run(world, layout_, directory());
   run.train(3);
   run.save();
   world.barrier();
-  EXPECT_TRUE(fs::exists(directory() + "/step-00000002.h5"));
+  EXPECT_FALSE(fs::exists(directory() + "/step-00000002.h5"));
 }
 
 // What cannot be written is an error on all ranks, and leaves what was there.

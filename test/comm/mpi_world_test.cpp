@@ -48,6 +48,19 @@ TEST(MpiWorld, BroadcastsWhatRankZeroHas) {
   EXPECT_EQ(value, -5000000000);
 }
 
+// In one message of each rank, and in several.
+TEST(MpiWorld, GathersTexts) {
+  MpiWorld world(nullptr, nullptr);
+  const auto text_of = [](int64_t rank) {
+    return std::string(static_cast<size_t>(7 * rank), static_cast<char>('a' + rank % 26));
+  };
+  for (const int most_at_once : {1 << 20, 3, 0x7fffffff}) {
+    const std::vector<std::string> texts = world.gather(text_of(world.rank()), most_at_once);
+    ASSERT_EQ(texts.size(), world.rank() == 0 ? static_cast<size_t>(world.size()) : 0u);
+    for (size_t r = 0; r < texts.size(); ++r) EXPECT_EQ(texts[r], text_of(static_cast<int64_t>(r)));
+  }
+}
+
 TEST(MpiWorld, Reductions) {
   MpiWorld world(nullptr, nullptr);
   const int64_t last = world.size() - 1;

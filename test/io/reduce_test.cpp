@@ -58,17 +58,23 @@ TEST(Reduce, ASumThatIsTooLargeIsNotKnown) {
 }
 
 TEST(Reduce, LongSeriesOfAFewRanks) {
-  Record record = record_of(4);
-  const int64_t steps = max_values_in_full / 4;
-  record.timing[0].values.assign(static_cast<size_t>(4 * steps), 0.5);
+  Record record = record_of(5);
+  const int64_t steps = max_values_in_full / 5;
+  record.timing[0].values.assign(static_cast<size_t>(5 * steps), 0.5);
   record.timing[0].steps = steps;
   EXPECT_FALSE(reduced_over_ranks(record).timing[0].reduced);
-  record.timing[0].values.resize(static_cast<size_t>(4 * steps + 4), 2.0);
+  record.timing[0].values.resize(static_cast<size_t>(5 * steps + 5), 2.0);
   ++record.timing[0].steps;
   const Record reduced = reduced_over_ranks(record);
   EXPECT_TRUE(reduced.timing[0].reduced);
   EXPECT_EQ(reduced.timing[0].values.back(), 0.0);  // of the maximum the first rank
   EXPECT_FALSE(reduced.memory[0].reduced);
+
+  // Of four ranks four figures would be no less.
+  record = record_of(4);
+  record.timing[0].values.assign(static_cast<size_t>(4 * steps * 2), 0.5);
+  record.timing[0].steps = 2 * steps;
+  EXPECT_FALSE(reduced_over_ranks(record).timing[0].reduced);
 }
 
 // The median of an even number of values is the mean of the two in the middle. Step 0: 0 .. 1025

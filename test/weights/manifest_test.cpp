@@ -122,6 +122,25 @@ TEST(Inventory, NamesOfCheckpoints) {
   EXPECT_NE(found.unusable[0].find("step-00000103.manifest"), std::string::npos);
 }
 
+// Between the names of its two files: an interruption left it so, or its run is about to go on.
+TEST(Inventory, ArraysWhoseManifestHasNoNameYet) {
+  const ScratchDirectory scratch;
+  scratch.write("step-00000004.h5", "arrays");
+  const std::string manifest = scratch.path("step-00000004.manifest");
+  {
+    NewFile unnamed(manifest);
+    const Inventory found = take_inventory(scratch.path(""));
+    EXPECT_TRUE(found.without_manifest.empty());
+    ASSERT_EQ(found.leftovers.size(), 1u);
+    EXPECT_EQ(found.leftovers[0].rfind(manifest, 0), 0u);
+    std::filesystem::copy_file(unnamed.temporary(), manifest + ".partial-0123456789abcdef");
+  }
+  const Inventory found = take_inventory(scratch.path(""));
+  EXPECT_TRUE(found.without_manifest.empty());
+  ASSERT_EQ(found.leftovers.size(), 2u);
+  EXPECT_NE(found.leftovers[0].find("step-00000004.h5"), std::string::npos);
+}
+
 // A directory that cannot be looked at, here since its link leads to itself, is not one without
 // checkpoints: a run would begin anew, and remove them.
 TEST(Inventory, ADirectoryThatCannotBeReadIsNotEmpty) {
