@@ -134,7 +134,8 @@ class StagePrograms {
       activations_.begin_group(l, pass);
       if (pass.inputs && full) layers_.emit_segment(start, l + 1);
     }
-    if (pass.inputs) {  // gradients of activations read weights
+    // Gradients of activations read weights, and so do norms that are repeated.
+    if (pass.inputs || stage_.recompute == Recompute::selective) {
       gather(l);
       // One layer ahead: the next in this direction, or the first of the segment to be repeated
       // next.

@@ -97,12 +97,11 @@ class EndStep {
     const int64_t sums = static_cast<int64_t>(plan_.space.units.size()) * sums_per_unit_;
     const Operand all{plan_.buffer_index.scalars, num_scalars},
         norm2 = plan_.scalar(Scalar::grad_norm2);
-    // One summand each is not 0. The gathers of the gradient may still be on their way along this
-    // axis, so that the sum goes behind them.
-    if (by_shard_)
-      emit_sum(Axis::shard, sums, all, layout_.sharded() ? QueueId::tensor : QueueId::data);
+    // One summand each is not 0. Messages of the gradient may still be on their way along this
+    // axis, which all ranks must use in one order: the sum goes behind them.
+    if (by_shard_) emit_sum(Axis::shard, sums, all, QueueId::data);
     builder_.emit(ops::sum_scalars(sums, all, norm2));
-    if (of_own_shard_ && !by_shard_) emit_sum(Axis::shard, 1, norm2);
+    if (of_own_shard_ && !by_shard_) emit_sum(Axis::shard, 1, norm2, QueueId::data);
     emit_sum(Axis::model, 1, norm2);
     const bool scaled = plan_.buffer_index.loss_scale >= 0;
     const Operand loss_scale = scaled ? plan_.scalar(Scalar::loss_scale) : Operand{};

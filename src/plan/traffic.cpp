@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "plan/batch.h"
 #include "plan/stage_figures.h"
 #include "plan/tasks.h"
 
@@ -23,15 +24,26 @@ double ring_share(OpKind kind, int64_t ranks) {
 void add_stage(Traffic& traffic, const Plan& plan, int64_t ranks_per_node) {
   const Grid& grid = plan.grid;
   // Bytes that one rank sends along an axis to a place of its group, -1: the next one of a ring.
-  std::map<std::pair<Axis, int32_t>, double> sent;
+  // Those of rows are shared like the sequences, which ranks of other replicas have more or fewer
+  // of.
+  struct Sent {
+    double of_rows = 0.0, other = 0.0;
+  };
+  std::map<std::pair<Axis, int32_t>, Sent> sent;
   for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     if (!is_message(op.kind) || op.kind == OpKind::receive) return;
     const double payload = static_cast<double>(payload_bytes(op, rows) * times);
     const int32_t peer = op.as<MessageSize>().peer;
-    sent[{op.axis, peer}] +=
+    Sent& each = sent[{op.axis, peer}];
+    (payload_bytes(op, 0) != payload_bytes(op, 1) ? each.of_rows : each.other) +=
         peer >= 0 ? payload : payload * ring_share(op.kind, grid.size_of(op.axis));
   });
+  const int64_t global_batch = plan.config.batch.global_batch_size;
+  const auto sequences = [&](int64_t data) {
+    return static_cast<double>(sequences_of(global_batch, grid.data, data).count);
+  };
+  const double own_sequences = sequences(plan.at.data);
   // A context ring's peer is a neighbour of plan.rank: the same step away from every rank.
   for (const auto& [where, bytes] : sent) {
     const auto& [axis, peer] = where;
@@ -39,10 +51,13 @@ void add_stage(Traffic& traffic, const Plan& plan, int64_t ranks_per_node) {
     const int64_t step = peer >= 0 ? peer - own : 1;
     NodeTraffic& total = traffic[axis];
     for (int64_t rank = 0; rank < grid.size(); ++rank) {
-      if (grid.coordinates_of(rank).pipeline != plan.at.pipeline) continue;
+      const Coordinates at = grid.coordinates_of(rank);
+      if (at.pipeline != plan.at.pipeline) continue;
+      const double of_rows =
+          own_sequences > 0.0 ? bytes.of_rows * sequences(at.data) / own_sequences : 0.0;
       const int64_t place = (grid.place_of(rank, axis) + step + ranks) % ranks;
       const bool same = grid.member_of(rank, axis, place) / ranks_per_node == rank / ranks_per_node;
-      (same ? total.within_bytes : total.between_bytes) += bytes;
+      (same ? total.within_bytes : total.between_bytes) += of_rows + bytes.other;
     }
   }
 }

@@ -31,6 +31,9 @@ bool take_arena(Engine& engine, Device& device);
 // Throws AgreedError where the deck demands CUDA graphs that the plan does not allow. Local.
 void check_graphs(const Plan& plan);
 
+// Collective. Throws AgreedError where a message has more elements than MPI counts.
+void check_messages(MpiWorld& world, const Plan& plan);
+
 // Collective. Enables CUDA graphs where deck and plan allow them.
 void allow_graphs(MpiWorld& world, Engine& engine, const Plan& plan);
 

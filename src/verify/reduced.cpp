@@ -124,8 +124,11 @@ Config reduced_config(const Config& full) {
   const bool away = contains(full.parallel.offload, Offload::activations);
   const bool segments = full.memory.activation_checkpointing == Recompute::full;
   const int64_t leaving = away ? 2 * (segments ? full.memory.checkpoint_every : 1) + 1 : 0;
-  Config reduced =
-      reduce_model(full, std::max<int64_t>({2, num_stages(full), leaving}), Crosses::widths);
+  // Two layers of a rank have windows for their weights where these are away; the third shares one.
+  const bool windows =
+      full.parallel.zero_stage == 3 || contains(full.parallel.offload, Offload::parameters);
+  const int64_t layers = (windows ? 3 : 1) * num_stages(full);
+  Config reduced = reduce_model(full, std::max<int64_t>({2, layers, leaving}), Crosses::widths);
 
   ModelConfig& model = reduced.model;
   BatchConfig& batch = reduced.batch;
@@ -161,14 +164,19 @@ std::vector<Config> reduced_configs(const Config& full) {
   const int64_t rows = converts_factors(full) ? past_gemm : length;
   sequences = std::min(full.batch.micro_batch_size, ceil_div(rows, length));
   length = std::min(longest, std::max(length, ceil_div(rows, sequences)));
-  reduced.batch.global_batch_size = sequences;
   reduced.model.seq_length =
       std::min(full.model.seq_length, round_up(context * length, pieces_of_sequence(full)));
-
-  const double tokens = static_cast<double>(sequences * reduced.model.seq_length);
   const bool longer = reduced.model.seq_length > first.seq_length ||
                       sequences > configs.front().batch.micro_batch_size;
-  if (longer && tokens * flops_per_token(reduced.model) <= max_flops) configs.push_back(reduced);
+  // On each replica, or where that takes too long on the first ones.
+  for (const int64_t replicas : {full.parallel.data_parallel, int64_t{1}}) {
+    reduced.batch.global_batch_size = replicas * sequences;
+    const double tokens =
+        static_cast<double>(reduced.batch.global_batch_size * reduced.model.seq_length);
+    if (!longer || tokens * flops_per_token(reduced.model) > max_flops) continue;
+    configs.push_back(reduced);
+    break;
+  }
   return configs;
 }
 

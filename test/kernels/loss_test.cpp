@@ -178,6 +178,26 @@ TYPED_TEST(HostKernel, CrossEntropyKeepsNan) {
 
 // Two ranks, each with half of the vocabulary, combine to the whole, whichever has the larger
 // maximum.
+// The share of a tensor-parallel rank may be padding of the vocabulary alone: it adds nothing.
+TYPED_TEST(HostKernel, CrossEntropyStatisticsOfPaddingAlone) {
+  using A = TypeParam;
+  const int64_t R = 3, V = 40;
+  const auto targets = random_tokens(R, 1, V);
+  const auto logits = random_logits<A>(R, V, V, false);
+  for (const KernelTable* kernels :
+       {&this->template host_kernels<A>(), &this->template ref_kernels<A>()}) {
+    const auto padding = statistics_of(*kernels, *this->queue, logits, targets, V, 0, V);
+    const auto whole = statistics_of(*kernels, *this->queue, logits, targets, V, V, 0);
+    std::vector<float> parts(whole);
+    parts.insert(parts.end(), padding.begin(), padding.end());
+    std::vector<float> combined(static_cast<size_t>(3 * R));
+    float* const max = combined.data();
+    kernels->cross_entropy_combine(*this->queue,
+                                   {max, max + R, max + 2 * R, parts.data(), R, 2, R, 3 * R});
+    expect_same_bits(combined, whole, "combined");
+  }
+}
+
 TYPED_TEST(HostKernel, CrossEntropyStatisticsOfTwoHalvesCombine) {
   using A = TypeParam;
   const int64_t R = 6, V = 3000, half = V / 2, gap = 5;

@@ -66,5 +66,22 @@ TEST(Traffic, StagesOnNodes) {
     EXPECT_DOUBLE_EQ(bytes.between_bytes, 0.0) << name_of(axis);
 }
 
+// Messages of rows follow the sequences: two, one and one of four, two each of six.
+TEST(Traffic, ReplicasOfDifferentShares) {
+  SmallModel model;
+  model.tensor_parallel = 2;
+  model.data_parallel = 3;
+  model.micro_batch = 1;
+  const auto bytes_of = [&](int64_t global_batch, Axis axis) {
+    model.global_batch = global_batch;
+    return traffic_of(plan_of(model), 6).at(axis).within_bytes;
+  };
+  // What does not follow them is the part of no sequences.
+  const double of_three = bytes_of(3, Axis::tensor), of_six = bytes_of(6, Axis::tensor);
+  const double sequence = (of_six - of_three) / 3.0;
+  EXPECT_NEAR(bytes_of(4, Axis::tensor), of_three + sequence, 1e-9 * of_six);
+  EXPECT_DOUBLE_EQ(bytes_of(4, Axis::data), bytes_of(6, Axis::data));
+}
+
 }  // namespace
 }  // namespace gptbench

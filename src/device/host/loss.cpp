@@ -100,7 +100,8 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
       }
       sum += static_cast<double>(part.sum);
     }
-    sum *= std::exp(static_cast<double>(base) - static_cast<double>(largest));
+    // A share may hold padding of the vocabulary alone; its maximum is then -infinity.
+    if (V_valid > 0) sum *= std::exp(static_cast<double>(base) - static_cast<double>(largest));
     const int64_t target = targets[r] - first_token;
     const bool mine = target >= 0 && target < V_valid;
     row_max[r] = largest;
