@@ -168,12 +168,13 @@ std::vector<Config> reduced_configs(const Config& full) {
       std::min(full.model.seq_length, round_up(context * length, pieces_of_sequence(full)));
   const bool longer = reduced.model.seq_length > first.seq_length ||
                       sequences > configs.front().batch.micro_batch_size;
-  // On each replica, or where that takes too long on the first ones.
+  // On each replica, or where that takes too long among them.
   for (const int64_t replicas : {full.parallel.data_parallel, int64_t{1}}) {
     reduced.batch.global_batch_size = replicas * sequences;
     const double tokens =
         static_cast<double>(reduced.batch.global_batch_size * reduced.model.seq_length);
-    if (!longer || tokens * flops_per_token(reduced.model) > max_flops) continue;
+    const bool many = replicas > 1 && tokens > 2.0 * static_cast<double>(max_tokens);
+    if (!longer || many || tokens * flops_per_token(reduced.model) > max_flops) continue;
     configs.push_back(reduced);
     break;
   }

@@ -169,12 +169,13 @@ void publish_checkpoint(NewFile& arrays, const CheckpointFiles& files, const Man
   NewFile unnamed(files.manifest_file());
   unnamed.write_at(0, text.data(), text.size());
   unnamed.sync();
-  arrays.publish(Existing::replaced);
-  failpoint("checkpoint_published");
   try {
+    arrays.publish(Existing::replaced);
+    failpoint("checkpoint_published");
     unnamed.publish(Existing::replaced);
   } catch (const Error&) {
-    remove_checkpoint(files);  // of no use, and the disk may be full
+    const bool has_name = arrays.temporary().empty();
+    if (has_name) remove_checkpoint(files);  // of no use, and the disk may be full
     throw;
   }
 }

@@ -288,7 +288,7 @@ TEST_F(Journals, DamageToAnEarlierRunHidesNothingOfTheNext) {
 TEST_F(Journals, ALongFileIsKept) {
   killed_after(2);
   const std::string path = directory_ + "/steps.csv";
-  fs::resize_file(path, (uintmax_t{1} << 30) + 1);  // most of it takes no space
+  fs::resize_file(path, (uintmax_t{1} << 32) + 1);  // most of it takes no space
   Journal journal;
   journal.begin(directory_, continued_after(2));
   EXPECT_TRUE(fs::exists(directory_ + "/steps.1.csv"));
