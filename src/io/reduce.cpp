@@ -25,11 +25,12 @@ void sum(std::vector<int64_t>& values) {
 
 }  // namespace
 
+bool is_reduced_over_ranks(int64_t steps, int64_t ranks) {
+  return ranks > reduction::number &&
+         (ranks > max_ranks_in_full || steps * ranks > max_values_in_full);
+}
+
 void reduce_over_ranks(RankSeries& series) {
-  if (series.reduced) return;
-  if (series.ranks <= reduction::number ||
-      (series.ranks <= max_ranks_in_full && series.steps * series.ranks <= max_values_in_full))
-    return;
   std::vector<double> reduced;
   for (int64_t step = 0; step < series.steps; ++step) {
     const auto first = series.values.begin() + step * series.ranks;
@@ -48,7 +49,9 @@ void reduce_over_ranks(RankSeries& series) {
 }
 
 Record reduced_over_ranks(Record record) {
-  for (RankSeries& series : record.timing) reduce_over_ranks(series);
+  for (RankSeries& series : record.timing)
+    if (!series.reduced && is_reduced_over_ranks(series.steps, series.ranks))
+      reduce_over_ranks(series);
   for (std::vector<MemoryEntry>* entries : {&record.memory, &record.offload})
     for (MemoryEntry& entry : *entries) {
       if (static_cast<int64_t>(entry.bytes.size()) <= max_ranks_in_full) continue;

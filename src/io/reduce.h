@@ -16,7 +16,9 @@ constexpr int64_t max_values_in_full = 4'000'000;
 // of memory and communication become one value, their sum over ranks (of integers 0, not known,
 // where 64 bits do not hold it). Figures that are already marked `reduced` stay as they are.
 Record reduced_over_ranks(Record record);
-// One series of it.
+// Whether it reduces series of so many values,
+bool is_reduced_over_ranks(int64_t steps, int64_t ranks);
+// and how, whatever their number.
 void reduce_over_ranks(RankSeries& series);
 
 }  // namespace gptbench

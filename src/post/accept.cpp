@@ -11,6 +11,7 @@
 #include "deck/member_keys.h"
 #include "post/cells.h"
 #include "post/field.h"
+#include "post/run_view.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -104,6 +105,13 @@ double worse_percent(const AcceptRow& row, double value) {
   return worse == "both" ? std::fabs(change) : worse == "more" ? change : -change;
 }
 
+// Whether not even the best is good enough: no number or spread of runs leaves that open.
+bool are_too_bad(const AcceptRow& row, const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [&](double value) {
+    return worse_percent(row, value) > row.tolerance_percent;
+  });
+}
+
 // Median, spread and verdict of the figure over the runs.
 void judge_figure(const AcceptRow& row, const std::vector<double>& values, AcceptResult& result) {
   const auto [least, largest] = std::minmax_element(values.begin(), values.end());
@@ -112,10 +120,6 @@ void judge_figure(const AcceptRow& row, const std::vector<double>& values, Accep
   result.change_percent = percent_of(measured - row.reference, row.reference);
   result.spread_percent = percent_of(*largest - *least, measured);
   const bool within = worse_percent(row, measured) <= row.tolerance_percent;
-  // A spread or number of runs that leaves the median open is no doubt where no run is good enough.
-  const bool all_fail = std::all_of(values.begin(), values.end(), [&](double value) {
-    return worse_percent(row, value) > row.tolerance_percent;
-  });
   result.reason = printed("%s %.6g, reference %.6g (%s, %g %% allowed), %s", row.figure.c_str(),
                           measured, row.reference, signed_percent(result.change_percent).c_str(),
                           row.tolerance_percent, runs_text(values.size()).c_str());
@@ -125,9 +129,9 @@ void judge_figure(const AcceptRow& row, const std::vector<double>& values, Accep
   if (!enough) result.reason += printed("; %g runs are required", row.repeats);
   if (!steady)
     result.reason += printed("; a spread of at most %g %% is required", row.spread_percent);
-  result.verdict = (enough && steady ? !within : all_fail) ? Accepted::FAILED
-                   : enough && steady                      ? Accepted::PASSED
-                                                           : Accepted::NOT_DECIDED;
+  result.verdict = (enough && steady ? !within : are_too_bad(row, values)) ? Accepted::FAILED
+                   : enough && steady                                      ? Accepted::PASSED
+                                                                           : Accepted::NOT_DECIDED;
 }
 
 // Figures that count FLOPs by the convention of the deck.
@@ -157,7 +161,7 @@ AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs)
     if (row.figure.empty()) continue;
     const std::optional<double> value = figure_of(run.record, row.figure);
     if (!value) lacks(Accepted::NOT_DECIDED, run.path + " has no figure " + row.figure);
-    values.push_back(value.value_or(0.0));
+    if (value && !RunView(run.record).is_projected()) values.push_back(*value);
     conventions.insert(run.record.summary.flops.convention);
   }
   if (conventions.size() > 1 && depends_on_convention(row.figure))
@@ -167,9 +171,14 @@ AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs)
               "): set where = 'output.flops_convention=" + *conventions.begin() + "'");
   if (result.files.empty())
     lacks(Accepted::NOT_DECIDED, "none of " + runs_text(runs.size()) + " belongs to this row");
-  if (result.verdict != Accepted::PASSED) return result;
+  const bool too_bad = !values.empty() && conventions.size() == 1 && are_too_bad(row, values);
+  if (result.verdict == Accepted::FAILED || (result.verdict == Accepted::NOT_DECIDED && !too_bad))
+    return result;
   if (!row.figure.empty()) {
+    const std::string open = result.reason.empty() ? "" : "; " + result.reason;
     judge_figure(row, values, result);
+    if (too_bad) result.verdict = Accepted::FAILED;
+    result.reason += open;
     return result;
   }
   result.reason = runs_text(result.files.size());

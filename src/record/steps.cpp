@@ -180,6 +180,10 @@ void set_peak(Summary& summary, double tflops, const std::string& source) {
   summary.peak.tflops = tflops;
   summary.peak.source = source;
   if (tflops <= 0.0) return;
+  if (source == peak_source::measured && summary.gemm_ceiling.spread > max_ceiling_spread) {
+    summary.flops.mfu = summary.flops.hfu = 0.0;
+    return;
+  }
   summary.flops.mfu = summary.flops.model_tflops_per_device / tflops;
   summary.flops.hfu = summary.flops.hardware_tflops_per_device / tflops;
 }

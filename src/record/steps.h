@@ -61,7 +61,8 @@ constexpr double burn_in_s = 600.0;  // of steps: shorter runs say nothing of an
 // The figure of merit from the summary's time and FLOPs; 0 where no step was timed.
 void set_figure_of_merit(Summary& summary);
 
-// The peak of a device, and MFU and HFU against it; 0: not known.
+// The peak of a device, and MFU and HFU against it; 0: not known, or the ceiling measured in its
+// place varied by more than max_ceiling_spread.
 void set_peak(Summary& summary, double tflops, const std::string& source);
 
 }  // namespace gptbench

@@ -182,7 +182,6 @@ Record run_record(const Record& planned, const Plan& plan, const RunParts& parts
   set_peak(s, peak.tflops, peak.source);
   s.peak.note = peak.note;
   if (peak.source == peak_source::measured && s.gemm_ceiling.spread > max_ceiling_spread) {
-    s.flops.mfu = s.flops.hfu = 0.0;
     s.peak.note = unsteady_ceiling(s) + (peak.note.empty() ? "" : "; ") + peak.note;
   }
   if (!parts.end) return record;

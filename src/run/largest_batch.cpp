@@ -30,7 +30,10 @@ int64_t BatchCandidates::micro_batch_size(int64_t candidate) const {
 }
 
 Config BatchCandidates::at(int64_t candidate) const {
-  const int64_t b = micro_batch_size(candidate);
+  return with(micro_batch_size(candidate));
+}
+
+Config BatchCandidates::with(int64_t b) const {
   Config config = config_;
   config.batch.micro_batch_size = b;
   if (!global_is_fixed_)

@@ -30,6 +30,8 @@ class BatchCandidates {
   bool is_requested() const { return config_.run.largest.search != FindLargest::none; }
   // Resolved Config of a candidate, with enough steps to see late failures.
   Config at(int64_t candidate) const;
+  // The same of the candidate with this micro_batch_size.
+  Config with(int64_t micro_batch_size) const;
   // Whether a deck may have it: bounds of the global batch and of 64-bit sizes.
   bool is_allowed(int64_t candidate) const;
   // "micro_batch_size = 12", "global_batch_size = 96".

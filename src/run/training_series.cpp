@@ -43,31 +43,40 @@ constexpr Field fields[] = {
 constexpr int num_programs = 4;  // with the whole step
 static_assert(std::size(fields) == num_programs + num_regions - 1, "all but Region::automatic");
 
-// Gathers field by field, and keeps of each what the result file will: of all, the times of ten
-// thousand ranks would take more memory than a node may have left.
+// Gathers field by field and block by block, and keeps of each what the result file will: all
+// times of ten thousand ranks take more memory than a node has left.
 void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out) {
-  const size_t steps = training.samples.size(), ranks = static_cast<size_t>(world.size());
+  const auto steps = static_cast<int64_t>(training.samples.size());
+  const bool reduces = is_reduced_over_ranks(steps, world.size());
+  const int64_t block = std::max<int64_t>(1, max_values_in_full / world.size());
   for (const Field& field : fields) {
-    std::vector<double> mine;
-    for (const StepSample& sample : training.samples) mine.push_back(field.of(sample));
-    const std::vector<double> all = world.gather(mine);  // [rank, step]
-    if (world.rank() != 0) continue;
-    RankSeries series;
-    series.name = field.name;
-    series.unit = "s";
-    series.description = field.description;
-    series.steps = static_cast<int64_t>(steps);
-    series.ranks = world.size();
-    series.values.reserve(all.size());
-    for (size_t step = 0; step < steps; ++step) {
-      for (size_t rank = 0; rank < ranks; ++rank) series.values.push_back(all[rank * steps + step]);
-      if (out.timing.empty())  // of whole steps
-        out.steps.time_s.push_back(
-            *std::max_element(series.values.end() - world.size(), series.values.end()));
+    RankSeries series{field.name, "s", field.description};
+    bool is_empty = true;
+    for (int64_t first = 0; first < steps; first += block) {
+      std::vector<double> mine;
+      for (int64_t step = first; step < std::min(steps, first + block); ++step)
+        mine.push_back(field.of(training.samples[static_cast<size_t>(step)]));
+      const std::vector<double> all = world.gather(mine);  // [rank, step]
+      if (world.rank() != 0) continue;
+      RankSeries part;
+      part.steps = static_cast<int64_t>(mine.size());
+      part.ranks = world.size();
+      part.values.reserve(all.size());
+      for (size_t step = 0; step < mine.size(); ++step) {
+        for (size_t at = step; at < all.size(); at += mine.size()) part.values.push_back(all[at]);
+        if (out.timing.empty())  // of whole steps
+          out.steps.time_s.push_back(
+              *std::max_element(part.values.end() - world.size(), part.values.end()));
+      }
+      is_empty = is_empty && std::all_of(all.begin(), all.end(), [](double s) { return s == 0.0; });
+      if (reduces) reduce_over_ranks(part);
+      series.values.insert(series.values.end(), part.values.begin(), part.values.end());
+      series.ranks = part.ranks;
+      series.reduced = part.reduced;
     }
-    const bool is_empty = std::all_of(all.begin(), all.end(), [](double s) { return s == 0.0; });
+    if (world.rank() != 0) continue;
     if (is_empty && series.name == "region_offload") continue;  // as in most runs
-    reduce_over_ranks(series);
+    series.steps = steps;
     out.timing.push_back(std::move(series));
   }
 }

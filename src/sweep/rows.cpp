@@ -48,17 +48,15 @@ bool is_left_open(const Key& key, const SweepRow& row) {
   const RunConfig& run = row.deck.config.run;
   if (key.group == "run" && key.name == "device") return run.device == DeviceKind::auto_;
   if (key.group == "run" && key.name == "comm") return run.comm == CommLibrary::auto_;
+  if (key.group == "run" && key.name == "mpi_arrays") return run.mpi_arrays == MpiArrays::auto_;
   // Where it was found, and when it would have been ended.
   if (key.full_name() == "output.directory" || key.full_name() == "run.time_limit_s") return true;
-  if (run.layout == LayoutKind::auto_ && contains(layout_keys(), key.full_name())) return true;
-  const bool is_sought = key.group == "batch" || key.full_name() == "run.steps";
-  return run.largest.search != FindLargest::none && is_sought;
+  return run.layout == LayoutKind::auto_ && contains(layout_keys(), key.full_name());
 }
 
-bool is_result_of(const Record& record, const SweepRow& row) {
-  if (record.summary.world_size != row.ranks) return false;
+bool is_of(const Record& record, const SweepRow& row, const Config& config) {
   bool same = true;
-  for_each_key(row_config(row), [&](const Key& key, const KeyValue& value) {
+  for_each_key(config, [&](const Key& key, const KeyValue& value) {
     if (is_left_open(key, row)) return;
     const auto entry = std::find_if(
         record.config.begin(), record.config.end(),
@@ -68,6 +66,21 @@ bool is_result_of(const Record& record, const SweepRow& row) {
            (entry != record.config.end() ? entry->value == value : value == default_value(key));
   });
   return same;
+}
+
+// Of a search for the largest batch: of the batch that it found, or without a run.
+bool is_result_of(const Record& record, const SweepRow& row) {
+  if (record.summary.world_size != row.ranks) return false;
+  const Config config = row_config(row);
+  if (is_of(record, row, config)) return true;
+  const BatchCandidates candidates(row.deck, config);
+  if (!candidates.is_requested()) return false;
+  try {
+    const auto size = key_value<int64_t>(record, "batch", "micro_batch_size");
+    return size > 0 && is_of(record, row, candidates.with(size));
+  } catch (const Error&) {  // beyond 64 bits
+    return false;
+  }
 }
 
 // The last line that says something, for the reason.

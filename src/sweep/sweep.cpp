@@ -1,6 +1,7 @@
 #include "sweep/sweep.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "data/data_paths.h"
 #include "deck/binder.h"
 #include "deck/validate.h"
 #include "deck/values.h"
@@ -397,6 +399,10 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
     row.number = index + 1;
     row.values = values.shown;
     row.deck = bind_deck(path, "", groups, values.settings, settings);
+    // Beside this deck, which those of the rows are not.
+    Config& config = row.deck.config;
+    for (std::string* data : {&config.data.path, &config.convergence.held_out_path})
+      *data = find_data(*data, std::filesystem::path(path).parent_path().string());
     try {
       limit_time(row, sweep.config.time_limit_s);
       lay_out(row, values, sweep.config);

@@ -85,6 +85,11 @@ TEST(Accept, VerdictRulesAndChecksOfEachRun) {
   run.record.outcome.status = "TIMEOUT";
   run.record.outcome.reason = "";
   EXPECT_EQ(outcome(at_100, {run, run_at(1)}), "NOT_DECIDED b.h5 is NOT VERIFIED (TIMEOUT)");
+  // Whatever the run that was cut short would have been, no other is good enough.
+  run.record.summary.rate.tokens_per_s = 50;
+  EXPECT_EQ(judged(at_100, {run, run_at(50)}).verdict, Accepted::FAILED);
+  EXPECT_NE(judged(at_100, {run, run_at(50)}).reason.find("; b.h5 is NOT VERIFIED"),
+            std::string::npos);
 
   run = run_at(100, "b.h5");
   EXPECT_EQ(judged(at_100 + ", rules='met'", {run}).verdict, Accepted::PASSED);

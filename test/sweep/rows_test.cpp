@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "io/result_file.h"
 
@@ -53,12 +55,15 @@ TEST_F(RowResult, IsThatOfTheSameDeck) {
 TEST_F(RowResult, MayBeOfAnyDeviceLibraryAndPlace) {
   EXPECT_TRUE(is_taken_with("run", "device", std::string("cuda")));
   EXPECT_TRUE(is_taken_with("run", "comm", std::string("nccl")));
+  EXPECT_TRUE(is_taken_with("run", "mpi_arrays", std::string("device")));
   EXPECT_TRUE(is_taken_with("output", "directory", std::string("elsewhere")));
   EXPECT_TRUE(is_taken_with("run", "time_limit_s", 5.0));
   row_.deck.config.run.device = DeviceKind::host;
   row_.deck.config.run.comm = CommLibrary::mpi;
+  row_.deck.config.run.mpi_arrays = MpiArrays::host;
   EXPECT_FALSE(is_taken_with("run", "device", std::string("cuda")));
   EXPECT_FALSE(is_taken_with("run", "comm", std::string("nccl")));
+  EXPECT_FALSE(is_taken_with("run", "mpi_arrays", std::string("device")));
 }
 
 class RowResultOfLargest : public RowResult {
@@ -66,10 +71,25 @@ class RowResultOfLargest : public RowResult {
   RowResultOfLargest() : RowResult("micro_batch") {}
 };
 
+// Two ranks of data parallelism, one micro-batch per step, 10 steps at least.
 TEST_F(RowResultOfLargest, MayHaveFoundItsBatch) {
-  EXPECT_TRUE(is_taken_with("batch", "micro_batch_size", int64_t{7}));
-  EXPECT_TRUE(is_taken_with("run", "steps", int64_t{3}));
+  EXPECT_TRUE(is_taken_with("run", "seed", row_.deck.config.run.seed));  // nothing was run
+  const auto set = [&](const std::string& group, const std::string& key, int64_t value) {
+    for (ConfigEntry& entry : record_.config)
+      if (entry.group == group && entry.key == key) entry.value = value;
+  };
+  const int64_t steps = std::max(row_.deck.config.run.steps, row_.deck.config.run.largest.steps);
+  set("batch", "micro_batch_size", 7);
+  set("batch", "global_batch_size", 14);
+  set("run", "steps", steps);
+  EXPECT_TRUE(is_taken_with("run", "seed", row_.deck.config.run.seed));
   EXPECT_FALSE(is_taken_with("run", "seed", row_.deck.config.run.seed + 1));
+  EXPECT_FALSE(is_taken_with("run", "steps", steps + 1));
+  EXPECT_FALSE(is_taken_with("batch", "global_batch_size", int64_t{28}));
+  EXPECT_FALSE(is_taken_with("batch", "micro_batch_size", std::numeric_limits<int64_t>::max()));
+  // A global batch that the deck states is that of the run.
+  row_.deck.config.batch.global_batch_size = 28;
+  EXPECT_FALSE(is_taken_with("run", "seed", row_.deck.config.run.seed));
 }
 
 }  // namespace
