@@ -165,9 +165,12 @@ bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const Attention
 // Null without linear biases. Made at the first call, which is not one of a recorded step.
 const float* CudnnAttention::slopes_of(Queue& queue, const AttentionShape& s) {
   if (!s.alibi) return nullptr;
-  const auto [entry, is_new] = slopes_.try_emplace({s.global.first_head, s.H, s.global.H}, 4 * s.H);
+  const std::array<int64_t, 3> heads = {s.global.first_head, s.H, s.global.H};
+  const auto known = slopes_.find(heads);
+  if (known != slopes_.end()) return static_cast<const float*>(known->second.get());
+  PinnedStaging staging;  // first, since it may find no memory
+  const auto entry = slopes_.try_emplace(heads, 4 * s.H).first;
   float* const slopes = static_cast<float*>(entry->second.get());
-  if (!is_new) return slopes;
   if (slopes == nullptr) {
     slopes_.erase(entry);
     throw Error(Exit::out_of_memory, "run.attention: no memory on the GPU for " +
@@ -178,7 +181,6 @@ const float* CudnnAttention::slopes_of(Queue& queue, const AttentionShape& s) {
   std::vector<float> values;
   for (int64_t h = 0; h < s.H; ++h)
     values.push_back(static_cast<float>(alibi_slope(s.global.first_head + h, s.global.H)));
-  PinnedStaging staging;
   staging.upload(stream_of(queue), slopes, values.data(), 4 * s.H);
   GPTBENCH_CUDA(cudaStreamSynchronize(stream_of(queue)));  // other queues read them as well
   return slopes;

@@ -10,8 +10,10 @@ namespace gptbench {
 
 PinnedStaging::PinnedStaging() {
   if (cudaHostAlloc(reinterpret_cast<void**>(&memory_), num_slots * slot_bytes,
-                    cudaHostAllocDefault) != cudaSuccess)
+                    cudaHostAllocDefault) != cudaSuccess) {
+    cudaGetLastError();  // else the next check would report it
     throw Error(Exit::out_of_memory, "device = 'cuda': no page-locked host memory (8 MiB)");
+  }
   for (cudaEvent_t& event : busy_)
     GPTBENCH_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
 }
