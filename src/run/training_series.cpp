@@ -50,7 +50,10 @@ void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out
   const bool reduces = is_reduced_over_ranks(steps, world.size());
   const int64_t block = std::max<int64_t>(1, max_values_in_full / world.size());
   for (const Field& field : fields) {
-    RankSeries series{field.name, "s", field.description};
+    RankSeries series;
+    series.name = field.name;
+    series.unit = "s";
+    series.description = field.description;
     bool is_empty = true;
     for (int64_t first = 0; first < steps; first += block) {
       std::vector<double> mine;
