@@ -75,7 +75,7 @@ small.in run.steps=2000000000 run.verify=.false.
 small.in run.stepz=1
 ROWS
 pass=(-x GPTBENCH -x GPTPOST -x ROWS -x STUDY)
-ROWS=rows.txt pjsub --bulk --sparam 1-5 "${pass[@]}" -x TIME_LIMIT_S=3 -N row $script >out || fail "bulk job: $(cat out)"
+ROWS=rows.txt pjsub --bulk --sparam 1-5 "${pass[@]}" -x TIME_LIMIT_S=10 -N row $script >out || fail "bulk job: $(cat out)"
 one_line out '^\[INFO.\] PJM 0000 pjsub Job 2 submitted.$'
 wait_for_pjm 120 2
 number=0
