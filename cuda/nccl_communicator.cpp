@@ -203,7 +203,7 @@ void NcclCommunicator::enqueue(Queue& queue, const CommRequest& request) {
     const auto timed = std::make_shared<Timed>();
     timed->kind = kind;
     GPTBENCH_CUDA(cudaEventRecordWithFlags(timed->begin, stream, cudaEventRecordExternal));
-    start(request, stream);  // what is refused here is not broken: the step goes on uncaptured
+    or_give_up([&] { start(request, stream); });
     GPTBENCH_CUDA(cudaEventRecordWithFlags(timed->end, stream, cudaEventRecordExternal));
     before_each_replay([this, timed, kind, payload_bytes] {
       if (timed->replayed) take_time(*timed);
