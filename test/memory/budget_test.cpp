@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "configs.h"
 #include "plan/staging.h"
 #include "wrapped_device.h"
@@ -37,6 +39,24 @@ TEST(Budget, NeedOfANodeIsThatOfItsRanks) {
   EXPECT_EQ(budget.reason, "");
   EXPECT_EQ(budget.offer_bytes, 64 * GiB);
   EXPECT_EQ(budget.need_bytes, world.node_sum(total(plan.class_bytes) + runtime_bytes_per_rank));
+}
+
+// The first of three ranks and more scatters sums in memory of the MPI library.
+TEST(Budget, ReduceScatterTakesTwoArrays) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel m;
+  m.data_parallel = world.size();
+  m.zero_stage = world.size() > 1 ? 1 : 0;
+  m.global_batch = world.size();
+  const Plan plan = make_plan(resolved_config(m), world.size(), world.rank());
+  int64_t largest = 0;
+  for (const Op& op : plan.ops)
+    if (op.kind == OpKind::reduce_scatter) largest = std::max(largest, payload_bytes(op, 0));
+  EXPECT_EQ(largest > 0, world.size() > 1);
+  const bool takes = world.size() > 2 && world.rank() == 0;
+  const int64_t need = total(plan.class_bytes) + runtime_bytes_per_rank + (takes ? 2 * largest : 0);
+  EXPECT_EQ(agree_on_memory(world, OfferingDevice(64 * GiB), plan).need_bytes,
+            world.node_sum(need));
 }
 
 // One byte decides.
