@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -182,12 +183,26 @@ void check_offload(const Deck& deck) {
 
 }  // namespace
 
+// plan/replay.h has the others, which no layout decides.
+void check_graph(const Deck& deck) {
+  if (deck.config.run.cuda_graph != CudaGraph::true_) return;
+  const ParallelConfig& parallel = deck.config.parallel;
+  for (const auto& [key, ranks] : {std::pair("pipeline_parallel", parallel.pipeline_parallel),
+                                   std::pair("context_parallel", parallel.context_parallel)})
+    if (ranks > 1)
+      deck.fail({"run.cuda_graph", std::string("parallel.") + key},
+                "{run.cuda_graph} does not go with {parallel." + std::string(key) +
+                    "}: a graph does not say that messages from rank to rank run at the same "
+                    "time; use cuda_graph = 'auto'");
+}
+
 void check_decomposition(const Deck& deck) {
   check_context(deck);
   check_tensor(deck);
   check_pipeline(deck);
   check_stage_layers(deck);
   check_offload(deck);
+  check_graph(deck);
 }
 
 void check_zero_group(const Deck& deck, int64_t replicas) {

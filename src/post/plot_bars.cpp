@@ -135,8 +135,9 @@ class BarPanel {
     used_.insert(style);
     const double value = part.value / unit_.size, least = part.least / unit_.size,
                  largest = part.largest / unit_.size;
-    std::string tip = bar.label + ": " + part.name + " " + in_unit(value) + ", " +
-                      fixed(100.0 * part.value / sum_of(bar.parts), 1) + " %";
+    std::string tip = bar.label + ": " + part.name + " " + in_unit(value);
+    if (const double sum = sum_of(bar.parts); sum > 0.0)
+      tip += ", " + fixed(100.0 * part.value / sum, 1) + " %";
     if (least < largest) {
       tip += " (" + in_unit(least) + " to " + in_unit(largest) + " over ranks)";
       if (part.largest - part.least > 0.02 * longest_)

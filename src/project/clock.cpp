@@ -30,6 +30,7 @@ Clock::Clock(const Plan& plan, const Machine& machine, const Software& software,
     : machine_(machine),
       software_(software),
       head_size_(plan.shape.D),
+      is_causal_(plan.shape.family.causal),
       links_(links_of(machine, software, plan.grid.size())),
       stage_(plan.at.pipeline),
       placements_(std::move(placements)) {
@@ -124,9 +125,11 @@ double Clock::attention(const Work& work) {
   const bool is_forward = work.op == OpKind::attention_forward;
   const bool is_fused = software_.score_traffic == 0.0;
   const auto D = static_cast<double>(head_size_);
+  // Fused kernels have their efficiency from causal attention, of which they form half.
+  const double flops = (is_fused && !is_causal_ ? 2.0 : 1.0) * work.flops;
   // Stored scores are not formed again: four GEMMs backward, as forward costs twice its own.
   const double gemms_s =
-      modelled_attention_s(machine_, peak_, is_forward || !is_fused, work.K, D, work.flops);
+      modelled_attention_s(machine_, peak_, is_forward || !is_fused, work.K, D, flops);
   if (!is_fused)
     return gemms_s +
            (is_forward ? 1.0 : 2.0) * work.scores * software_.score_traffic / bytes_per_s_;

@@ -245,6 +245,22 @@ TEST(Projection, StoredScoresAreCounted) {
             7.0 * 2.0 * layer);
 }
 
+// Attention to both sides forms the whole matrix, of which causal kernels form half.
+TEST(Projection, AttentionToBothSidesTakesTwiceAsLong) {
+  const auto attention_s = [](const char* family) {
+    const Deck deck =
+        parse_deck("deck", "&run /\n",
+                   {std::string("model.family=") + family, "model.num_layers=4",
+                    "model.hidden_size=512", "model.num_attention_heads=8", "model.seq_length=4096",
+                    "model.vocab_size=1024", "precision.compute=bf16"});
+    const StepWork work = step_work(deck, 1, a100(), fsdp());
+    return step_time(work, a100(), fsdp()).region_s[static_cast<int>(Region::attention)];
+  };
+  const double causal = attention_s("gpt"), both = attention_s("bert");
+  EXPECT_GT(both, 1.8 * causal);  // launches are the same
+  EXPECT_LE(both, 2.0 * causal);
+}
+
 // A processor copies within its own memory, where what is offloaded stays.
 TEST(Projection, OffloadOnAProcessor) {
   const Machine a64fx = read_machine("a64fx-2.0");
