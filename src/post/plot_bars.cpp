@@ -1,5 +1,6 @@
 // Pictures of horizontal bars: memory by class, time by kind of work, messages by axis.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -136,8 +137,8 @@ class BarPanel {
     const double value = part.value / unit_.size, least = part.least / unit_.size,
                  largest = part.largest / unit_.size;
     std::string tip = bar.label + ": " + part.name + " " + in_unit(value);
-    if (const double sum = sum_of(bar.parts); sum > 0.0)
-      tip += ", " + fixed(100.0 * part.value / sum, 1) + " %";
+    if (const double share = part.value / sum_of(bar.parts); std::isfinite(share))
+      tip += ", " + fixed(100.0 * share, 1) + " %";
     if (least < largest) {
       tip += " (" + in_unit(least) + " to " + in_unit(largest) + " over ranks)";
       if (part.largest - part.least > 0.02 * longest_)

@@ -1,5 +1,6 @@
 // Pictures of one run: timeline of a step, memory map, ranks by host.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/error.h"
@@ -399,8 +400,9 @@ Picture ranks_picture(const Runs& runs, const PlotOptions&) {
       box.style = 1;
       box.name = hosts[h];
       box.tip = "rank " + std::to_string(rank) + " on " + hosts[h] + ": " +
-                significant(time / unit, 4, 4) + (seconds ? " s" : " ms") + ", " +
-                fixed(100.0 * time / largest, 1) + " % of the slowest";
+                significant(time / unit, 4, 4) + (seconds ? " s" : " ms");
+      if (const double share = time / largest; std::isfinite(share))
+        box.tip += ", " + fixed(100.0 * share, 1) + " % of the slowest";
       box.inside = significant(time / unit, 3, 3);
       box.strength = largest > least ? 0.999 * (time - least) / (largest - least) : 0.0;
     }

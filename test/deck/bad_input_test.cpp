@@ -265,6 +265,8 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
   refused("&parallel pipeline_parallel=2 stage_layers=13,-1 /", 2,
           {"stage_layers = -1 is not allowed", "up to 256 values, 0 to"});
   EXPECT_EQ(message_of("&parallel pipeline_parallel=4 stage_layers=0,6,6,0 /", {}, 4), "accepted");
+  refused("&run cuda_graph='true' / &parallel pipeline_parallel=2 /", 2,
+          {"run.cuda_graph = 'true' does not go with parallel.pipeline_parallel = 2"});
   refused("&parallel virtual_stages=2 /", 1, {"needs pipeline_schedule = 'interleaved'"});
   refused("&parallel pipeline_parallel=2 pipeline_schedule='interleaved' /", 2,
           {"virtual_stages >= 2"});

@@ -909,7 +909,7 @@ TEST(Plots, StrangeFigures) {
         for (const Picture& picture : pictures_of(kind, runs)) {
           const std::string text = svg_of(picture);
           for (const char* none :
-               {"=\"nan", "=\"inf", "=\"-nan", "=\"-inf", "Mnan", "Linf", "Vinf"})
+               {"=\"nan", "=\"inf", "=\"-nan", "=\"-inf", "Mnan", "Linf", "Vinf", "nan %"})
             EXPECT_FALSE(has(text, none)) << kind.name << " of " << value << ": " << none;
         }
   }
