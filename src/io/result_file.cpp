@@ -9,7 +9,7 @@
 namespace gptbench {
 namespace {
 
-// Steps of ten million in full, times of four ranks.
+// About ten million steps of up to four ranks.
 constexpr int64_t largest_result_bytes = 4 * GiB;
 
 std::string path_in(const std::string& directory, const std::string& name) {

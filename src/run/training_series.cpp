@@ -74,12 +74,12 @@ void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out
       is_empty = is_empty && std::all_of(all.begin(), all.end(), [](double s) { return s == 0.0; });
       if (reduces) reduce_over_ranks(part);
       series.values.insert(series.values.end(), part.values.begin(), part.values.end());
-      series.ranks = part.ranks;
-      series.reduced = part.reduced;
     }
     if (world.rank() != 0) continue;
     if (is_empty && series.name == "region_offload") continue;  // as in most runs
     series.steps = steps;
+    series.ranks = reduces ? reduction::number : world.size();
+    series.reduced = reduces;
     out.timing.push_back(std::move(series));
   }
 }

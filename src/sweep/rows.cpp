@@ -68,7 +68,8 @@ bool is_of(const Record& record, const SweepRow& row, const Config& config) {
   return same;
 }
 
-// Of a search for the largest batch: of the batch that it found, or without a run.
+// The result of a row with run.find_largest has the batch that the search found, or, where no run
+// left a result, the batch of the deck.
 bool is_result_of(const Record& record, const SweepRow& row) {
   if (record.summary.world_size != row.ranks) return false;
   const Config config = row_config(row);

@@ -70,7 +70,7 @@ TEST(Reduce, LongSeriesOfAFewRanks) {
   EXPECT_EQ(reduced.timing[0].values.back(), 0.0);  // of the maximum the first rank
   EXPECT_FALSE(reduced.memory[0].reduced);
 
-  // Of four ranks four figures would be no less.
+  // The four figures that would replace the times of four ranks take as much memory.
   record = record_of(4);
   record.timing[0].values.assign(static_cast<size_t>(4 * steps * 2), 0.5);
   record.timing[0].steps = 2 * steps;
