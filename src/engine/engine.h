@@ -94,7 +94,8 @@ class Engine {
   // the step and looks at what each operation assigns. Collective.
   NonFinite find_non_finite(int64_t step, const std::function<bool(bool)>& all_ranks);
   WeightsDigest digest() { return digest_of_weights(resources_); }
-  uint64_t checksum() { return digest().hash; }
+  // A hash of all bits of this rank's working parameters.
+  uint64_t checksum() { return hashes_of_copies(resources_.plan, digest().tensors).front().hash; }
 
   const Arena& arena() const { return resources_.arena; }
 

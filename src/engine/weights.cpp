@@ -6,6 +6,7 @@
 
 #include "base/convert.h"
 #include "base/fp8.h"
+#include "base/hash.h"
 #include "base/pieces.h"
 #include "base/random.h"
 #include "engine/fp8_scaling.h"
@@ -60,10 +61,10 @@ void initialise_loss_scale(Resources& resources) {
   resources.put({resources.plan.buffer_index.loss_scale}, state);
 }
 
-constexpr WeightsDigest digest_of_nothing = {0xcbf29ce484222325ull, true};
-
-// The hash is FNV-1a over 64-bit words, the last one filled up with zeros.
+// Adds elements to the hash of their tensor, in words of 64 bits, the last one filled up with
+// zeros.
 void add_to_digest(Resources& resources, Operand at, int64_t elements, WeightsDigest& digest) {
+  uint64_t& hash = digest.tensors.back();
   const DType type = resources.buffer_of(at).dtype;
   const int64_t size = size_of(type);
   std::vector<char> staging(static_cast<size_t>(8 * std::min(staging_elements, elements)));
@@ -75,9 +76,7 @@ void add_to_digest(Resources& resources, Operand at, int64_t elements, WeightsDi
     for (int64_t i = 0; i < bytes; i += 8) {
       uint64_t word = 0;
       std::memcpy(&word, staging.data() + i, static_cast<size_t>(std::min<int64_t>(8, bytes - i)));
-      digest.hash = (digest.hash ^ word) * 0x100000001b3ull;
-      // Multiplying moves bits upwards only: two highest bits would cancel.
-      digest.hash ^= digest.hash >> 32;
+      hash = hash_with(hash, word);
     }
   }
 }
@@ -137,28 +136,39 @@ std::vector<double> read_tensor(Resources& resources, Role role, int tensor, int
   return values;
 }
 
-std::vector<uint64_t> checksums_of_tensors(Resources& resources) {
-  const Plan& plan = resources.plan;
-  const Representation& working = plan.representation(Role::working);
-  std::vector<uint64_t> hashes;
-  for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
-    WeightsDigest digest = digest_of_nothing;
-    for_each_part(plan, working, i, Visit::all, [&](const TensorPart& part) {
-      add_to_digest(resources, part.at, part.count, digest);
-    });
-    hashes.push_back(digest.hash);
-  }
-  return hashes;
-}
-
 WeightsDigest digest_of_weights(Resources& resources) {
   const Plan& plan = resources.plan;
-  const Representation& working = plan.representation(Role::working);
-  WeightsDigest digest = digest_of_nothing;
-  add_to_digest(resources, {working.buffer},
-                working.extent == Extent::shards ? plan.space.shard_elements : plan.space.elements,
-                digest);
+  WeightsDigest digest;
+  for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
+    const HeldElements held = held_elements(plan, plan.representation(Role::working), i);
+    digest.tensors.push_back(hash_of_nothing);
+    add_to_digest(resources, held.at, held.count, digest);
+  }
   return digest;
+}
+
+std::array<HashOfCopies, 3> hashes_of_copies(const Plan& plan,
+                                             const std::vector<uint64_t>& tensors) {
+  const FlatSpace& space = plan.space;
+  // Where working copies are whole, all of `zero` hold the same, else those with the same shards.
+  const bool whole = plan.representation(Role::working).extent == Extent::flat;
+  const std::array<Axis, 3> axes = {whole ? Axis::zero : Axis::replica, Axis::tensor,
+                                    Axis::embedding};
+  const auto has_copies = [&](Axis axis, size_t local) {
+    if (axis == Axis::tensor) return space.tensors[local].replicated;
+    if (axis != Axis::embedding) return true;
+    return plan.shape.family.shares_embedding() &&
+           space.units[static_cast<size_t>(space.unit_of[local])].kind == UnitKind::token_embedding;
+  };
+  std::array<HashOfCopies, 3> copies;
+  for (size_t a = 0; a < axes.size(); ++a) {
+    copies[a] = {plan.rank, hash_of_nothing};
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (has_copies(axes[a], i))
+        copies[a] = {plan.grid.member_of(plan.rank, axes[a], 0),
+                     hash_with(copies[a].hash, tensors[i])};
+  }
+  return copies;
 }
 
 }  // namespace gptbench

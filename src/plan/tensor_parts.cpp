@@ -2,6 +2,20 @@
 
 namespace gptbench {
 
+HeldElements held_elements(const Plan& plan, const Representation& copy, size_t local) {
+  const Placement& placement = plan.space.placements[local];
+  const Unit& unit = plan.space.units[static_cast<size_t>(plan.space.unit_of[local])];
+  int64_t begin = placement.begin, end = placement.begin + placement.size;
+  int64_t at = begin;
+  if (copy.extent != Extent::flat) {
+    const int64_t shard = unit.begin + plan.grid.place_of(plan.rank, Axis::shard) * unit.shard;
+    begin = std::clamp(begin, shard, shard + unit.shard);
+    end = std::clamp(end, shard, shard + unit.shard);
+    at = copy.extent == Extent::shards ? unit.shard_begin + begin - shard : begin;
+  }
+  return {begin - placement.begin, {copy.buffer, at}, end - begin};
+}
+
 std::vector<Representation> parameter_copies(const Plan& plan) {
   std::vector<Representation> copies = {plan.representation(Role::working)};
   const Representation& master = plan.representation(Role::master);

@@ -17,6 +17,17 @@ struct TensorPart {
   int64_t count = 0;
 };
 
+// Elements [first, first + count) of a local tensor, which lie in a copy from `at` on.
+struct HeldElements {
+  int64_t first = 0;
+  Operand at;
+  int64_t count = 0;  // 0: none
+};
+
+// What this rank holds of local tensor `local` in `copy`: all of it, or as far as its shard
+// reaches.
+HeldElements held_elements(const Plan& plan, const Representation& copy, size_t local);
+
 // all: everything that the rank holds. once: ranks that hold the same elements share them evenly,
 // so that each element of a tensor is visited by one rank.
 enum class Visit { all, once };

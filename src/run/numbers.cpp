@@ -1,6 +1,8 @@
 #include "run/numbers.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <vector>
@@ -10,62 +12,71 @@
 #include "comm/agree.h"
 #include "comm/pulse.h"
 #include "measure/system_info.h"
+#include "plan/tensor_parts.h"
 #include "verify/verify.h"
 
 namespace gptbench {
 namespace {
 
-// Ranks that hold the same weights bit by bit, by the first of them (verify/checks.cpp).
-struct Holder {
-  std::string name;                          // "rank 1 on alpha"
-  std::map<int64_t, std::string> checksums;  // by tensor
-};
-
 std::string own_name(const MpiWorld& world) {
   return "rank " + std::to_string(world.rank()) + " on " + system_info().hostname;
 }
 
-// The checksum that most have; "" where no two agree.
-std::string most_frequent(const std::vector<Holder>& group, int64_t tensor) {
+// Which elements a rank holds: number of the tensor; row and column of the tensor at which those of
+// the rank begin; number of the first of them that it holds, and how many.
+using Held = std::array<int64_t, 5>;
+
+Held elements_held(const Plan& plan, size_t local) {
+  const LocalTensor& tensor = plan.space.tensors[local];
+  const HeldElements held = held_elements(plan, plan.representation(Role::working), local);
+  const int64_t row = tensor.segments.empty() ? 0 : tensor.segments.front().global_row;
+  return {tensor.tensor, row, tensor.global_col, held.first, held.count};
+}
+
+// Hashes of the same elements, by rank.
+using HashesOfRanks = std::map<int64_t, std::string>;
+
+// The hash that most ranks have; "" where no two agree.
+std::string most_frequent(const HashesOfRanks& hashes) {
   std::map<std::string, int> counts;
-  for (const Holder& holder : group) ++counts[holder.checksums.at(tensor)];
+  for (const auto& [rank, hash] : hashes) ++counts[hash];
   const auto most =
       std::max_element(counts.begin(), counts.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   return most->second > 1 ? most->first : "";
 }
 
-std::string differences_of_replicas(MpiWorld& world, Engine& engine) {
-  const Plan& plan = engine.resources().plan;
-  const std::vector<uint64_t> checksums = checksums_of_tensors(engine.resources());
-  std::string own = std::to_string(replica_leader(plan)) + "\n" + own_name(world);
-  for (size_t i = 0; i < checksums.size(); ++i)
-    own += "\n" + std::to_string(plan.space.tensors[i].tensor) + " " + std::to_string(checksums[i]);
-  std::map<std::string, std::vector<Holder>> groups;
+std::string differences_of_replicas(MpiWorld& world, const Plan& plan,
+                                    const std::vector<uint64_t>& hashes) {
+  std::string own = own_name(world);
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    own += "\n" + std::to_string(hashes[i]);
+    for (const int64_t number : elements_held(plan, i)) own += " " + std::to_string(number);
+  }
+  std::vector<std::string> names;  // [rank]
+  std::map<Held, HashesOfRanks> all;
   for (const std::string& text : world.gather(own)) {
     const std::vector<std::string> lines = split(text, '\n');
-    Holder holder{lines[1], {}};
-    for (size_t i = 2; i < lines.size(); ++i) {
+    for (size_t i = 1; i < lines.size(); ++i) {
       const std::vector<std::string> words = split(lines[i], ' ');
-      holder.checksums[std::atoll(words[0].c_str())] = words[1];
+      Held held;
+      for (size_t n = 0; n < held.size(); ++n) held[n] = std::atoll(words[n + 1].c_str());
+      all[held][static_cast<int64_t>(names.size())] = words[0];
     }
-    groups[lines[0]].push_back(holder);
+    names.push_back(lines[0]);
+  }
+  std::map<int64_t, std::vector<std::string>> differing;  // tensors, by rank
+  for (const auto& [held, of_ranks] : all) {
+    const std::string usual = most_frequent(of_ranks);
+    for (const auto& [rank, hash] : of_ranks)
+      if (of_ranks.size() > 1 && hash != usual)
+        differing[rank].push_back(plan.tensors[static_cast<size_t>(held[0])].name);
   }
   std::vector<std::string> differences;
-  for (const auto& [leader, group] : groups) {
-    std::map<int64_t, std::string> usual;
-    for (const auto& [tensor, checksum] : group.front().checksums)
-      usual[tensor] = most_frequent(group, tensor);
-    for (const Holder& holder : group) {
-      std::vector<std::string> tensors;
-      for (const auto& [tensor, checksum] : holder.checksums)
-        if (checksum != usual[tensor])
-          tensors.push_back(plan.tensors[static_cast<size_t>(tensor)].name);
-      if (tensors.empty()) continue;
-      const size_t more = tensors.size() - 1;
-      differences.push_back(holder.name + " differs in " + tensors.front() +
-                            (more > 0 ? " (and " + std::to_string(more) + " more tensors)" : ""));
-    }
+  for (const auto& [rank, tensors] : differing) {
+    const size_t more = tensors.size() - 1;
+    differences.push_back(names[static_cast<size_t>(rank)] + " differs in " + tensors.front() +
+                          (more > 0 ? " (and " + std::to_string(more) + " more tensors)" : ""));
   }
   return join(differences, ", ");
 }
@@ -95,10 +106,11 @@ WeightCheck check_weights(MpiWorld& world, Engine& engine) {
   pulse.enter(Phase::replicas);
   const WeightsDigest digest = engine.digest();
   WeightCheck check;
-  check.replicas = check_replicas(world, engine.resources().plan, digest.hash);
+  const Plan& plan = engine.resources().plan;
+  check.replicas = check_replicas(world, plan, digest.tensors);
   check.agree = world.all(check.replicas.passed);
   check.finite = world.all(digest.finite);
-  if (!check.agree) check.differences = differences_of_replicas(world, engine);
+  if (!check.agree) check.differences = differences_of_replicas(world, plan, digest.tensors);
   pulse.enter(phase);
   return check;
 }

@@ -117,22 +117,22 @@ VerifyEntry check_learns(const Plan& plan, const std::vector<double>& losses) {
           value <= threshold};
 }
 
-// All of `zero` where working copies are whole, else those with the same place in their partitions.
-int64_t replica_leader(const Plan& plan) {
-  const Axis same =
-      plan.representation(Role::working).extent == Extent::flat ? Axis::zero : Axis::replica;
-  return plan.grid.member_of(plan.rank, same, 0);
-}
-
-VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum) {
-  const int64_t first = replica_leader(plan);
-  const std::vector<double> all = world.gather(
-      std::vector<double>{static_cast<double>(first), static_cast<double>(checksum >> 32),
-                          static_cast<double>(checksum & 0xffffffffu)});
+VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, const std::vector<uint64_t>& hashes) {
+  std::vector<double> own;
+  for (const HashOfCopies& copies : hashes_of_copies(plan, hashes))
+    own.insert(own.end(),
+               {static_cast<double>(copies.first_rank), static_cast<double>(copies.hash >> 32),
+                static_cast<double>(copies.hash & 0xffffffffu)});
+  const std::vector<double> all = world.gather(own);
   int64_t different = 0;
-  for (size_t r = 0; r < all.size(); r += 3) {
-    const size_t leader = 3 * static_cast<size_t>(all[r]);
-    if (all[leader + 1] != all[r + 1] || all[leader + 2] != all[r + 2]) ++different;
+  for (size_t rank = 0; rank < all.size(); rank += own.size()) {
+    bool differs = false;
+    for (size_t at = 0; at < own.size(); at += 3) {
+      const double* mine = &all[rank + at];
+      const double* first = &all[own.size() * static_cast<size_t>(mine[0]) + at];
+      differs = differs || mine[1] != first[1] || mine[2] != first[2];
+    }
+    if (differs) ++different;
   }
   return exact("replicas_identical",
                "ranks whose parameters differ from the first rank that holds the same",

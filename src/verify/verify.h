@@ -39,12 +39,10 @@ bool must_learn(const Plan& plan, int64_t steps);
 // 64 channels and 2,048 ids).
 VerifyEntry check_learns(const Plan& plan, const std::vector<double>& losses);
 
-// The first of the ranks that hold the same parameters as the rank of `plan`.
-int64_t replica_leader(const Plan& plan);
-
-// Collective: whether all replicas hold the same parameters, bit by bit. `checksum` (local) is
-// Engine::checksum(). Value: number of ranks that differ.
-VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum);
+// Collective: whether all that should be the same on several ranks is, bit by bit: parameters of
+// replicas, those that tensor parallelism does not split, an embedding that first and last stage
+// share. `hashes` (local) is WeightsDigest::tensors. Value: number of ranks that differ.
+VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, const std::vector<uint64_t>& hashes);
 
 // Collective: messages and bytes seen at MPI's profiling interface since the last reset, against
 // those that the plan has for `steps` steps and the evaluation of `evaluated` batches. Value: the

@@ -80,21 +80,22 @@ inline double distance_of_weights(const Trained& all, const Trained& one, size_t
 }
 
 // What holds on every rank: memory and messages as planned, and the same parameters on ranks that
-// hold the same: those of `zero`, in stage 3, where each holds a part of its own, of `replica`.
-inline void check_ranks(MpiWorld& world, const SmallModel& m, const Trained& all) {
+// hold the same.
+inline void check_ranks(MpiWorld& world, const Trained& all) {
   for (const std::string& line : all.unplanned)
     ADD_FAILURE() << "rank " << world.rank() << ": " << line;
-  const std::vector<double> halves = world.gather(std::vector<double>{
-      static_cast<double>(all.checksum >> 32), static_cast<double>(all.checksum & 0xffffffffu)});
-  if (world.rank() != 0) return;
-  const Grid grid{m.tensor_parallel,   m.context_parallel,
-                  m.pipeline_parallel, m.data_parallel,
-                  m.zero_group,        axes_of(choice_of<RankOrder>(m.rank_order))};
-  const Axis same = m.zero_stage == 3 ? Axis::replica : Axis::zero;
-  for (size_t r = 0; 2 * r < halves.size(); ++r) {
-    const size_t first = static_cast<size_t>(grid.group_of(static_cast<int64_t>(r), same).front());
-    EXPECT_EQ(halves[2 * r], halves[2 * first]) << "rank " << r;
-    EXPECT_EQ(halves[2 * r + 1], halves[2 * first + 1]) << "rank " << r;
+  const char* const held_by[] = {"replicas", "tensor-parallel ranks", "first and last stage"};
+  for (size_t kind = 0; kind < all.copies.size(); ++kind) {
+    const HashOfCopies& own = all.copies[kind];
+    const std::vector<double> numbers = world.gather(std::vector<double>{
+        static_cast<double>(own.first_rank), static_cast<double>(own.hash >> 32),
+        static_cast<double>(own.hash & 0xffffffffu)});
+    for (size_t r = 0; r < numbers.size(); r += 3) {
+      const size_t first = 3 * static_cast<size_t>(numbers[r]);
+      for (const size_t half : {size_t{1}, size_t{2}})
+        EXPECT_EQ(numbers[r + half], numbers[first + half])
+            << "rank " << r / 3 << ", of what " << held_by[kind] << " hold";
+    }
   }
 }
 
@@ -107,7 +108,7 @@ inline void check_ranks(MpiWorld& world, const SmallModel& m, const Trained& all
 inline void check_single_precision(MpiWorld& world, const SmallModel& m, int steps = 5) {
   SCOPED_TRACE(name_of(m) + ", device " + m.device);
   const Trained all = train_decomposed(m, steps, &world);
-  check_ranks(world, m, all);
+  check_ranks(world, all);
   if (world.rank() != 0) return;  // loss and gradients are global: one rank compares
   const Trained& one = one_rank(m, "fp32", m.device, steps);
   const Trained& exact = one_rank(m, "fp64", "ref", 1);
@@ -136,7 +137,7 @@ inline void check_single_precision(MpiWorld& world, const SmallModel& m, int ste
 inline void check_half_precision(MpiWorld& world, const SmallModel& m, double u, int steps = 5) {
   SCOPED_TRACE(name_of(m));
   const Trained all = train_decomposed(m, steps, &world);
-  check_ranks(world, m, all);
+  check_ranks(world, all);
   EXPECT_EQ(all.skipped, 0);
   if (world.rank() != 0) return;
   int64_t roundings = 16 * m.layers + 6 + (4 * m.layers + 2) * (m.tensor_parallel - 1);
@@ -176,7 +177,7 @@ inline double roundoff_of_fp8(int64_t layers) {
 inline void check_fp8_of_bf16(MpiWorld& world, const SmallModel& m, int steps = 5) {
   SCOPED_TRACE(name_of(m));
   const Trained all = train_decomposed(m, steps, &world);
-  check_ranks(world, m, all);
+  check_ranks(world, all);
   if (world.rank() != 0) return;
   const double bound = roundoff_of_fp8(m.layers);
   const Trained& exact = one_rank(m, "fp8", "ref", steps);
@@ -203,7 +204,7 @@ inline void check_identical_stages(MpiWorld& world, SmallModel m, int steps = 5)
   for (m.zero_stage = 0; m.zero_stage <= 3; ++m.zero_stage) {
     SCOPED_TRACE(name_of(m));
     const Trained stage = train_decomposed(m, steps, &world);
-    check_ranks(world, m, stage);
+    check_ranks(world, stage);
     if (m.zero_stage == 0) first = stage;
     EXPECT_EQ(stage.losses, first.losses);
     EXPECT_EQ(stage.grad_norms, first.grad_norms);

@@ -50,7 +50,7 @@ void check_double_precision(MpiWorld& world, const SmallModel& m, const char* co
                             double bound_of_norms) {
   SCOPED_TRACE(name_of(m));
   const Trained all = train_decomposed(m, steps, &world);
-  check_ranks(world, m, all);
+  check_ranks(world, all);
   if (world.rank() != 0) return;
   const Trained& one = one_rank(m, compute, "ref", steps);
   EXPECT_LT(largest_difference(all.losses, one.losses), 1e-12);

@@ -1,6 +1,7 @@
 // A small model trained through plan and engine, on all ranks of a world or on this one alone.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <new>
@@ -24,6 +25,7 @@ struct Trained {
   std::vector<std::vector<double>> weights;    // [tensor], after the last step; on rank 0
   int skipped = 0;                             // steps, for a gradient that is not finite
   uint64_t checksum = 0;                       // of this rank's parameters after the last step
+  std::array<HashOfCopies, 3> copies;          // of these parameters
   std::vector<std::string> tensors;            // names
   // Where memory or messages of this rank were not what the plan says.
   std::vector<std::string> unplanned;
@@ -216,7 +218,8 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     if (step == 0) trained.gradients = gathered(Role::gradient);
   }
   trained.weights = gathered(Role::working);
-  trained.checksum = engine.checksum();
+  trained.copies = hashes_of_copies(plan, engine.digest().tensors);
+  trained.checksum = trained.copies.front().hash;
   return trained;
 }
 

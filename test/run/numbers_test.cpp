@@ -131,5 +131,25 @@ TEST_F(Numbers, FlippedBitOfOneReplica) {
   expect_says(repeat_from_checkpoint(world, run.engine(), 1, say), "not repeated");
 }
 
+// Of a tensor that tensor parallelism does not split, and of an embedding on two stages.
+TEST_F(Numbers, FlippedBitOfACopy) {
+  if (world.size() != 2) GTEST_SKIP() << "for 2 ranks";
+  for (const auto& [layout, tensor] :
+       {std::pair{"tp2 host", "h.3.ln_2.weight"}, std::pair{"pp2 host", "wte"}}) {
+    SCOPED_TRACE(layout);
+    SavedRun run(world, layout, "");
+    run.train(2);
+    EXPECT_TRUE(check_weights(world, run.engine()).agree);
+    change(run.engine(), tensor, [](float value, size_t number) {
+      return number == 3 ? std::nextafter(value, 2.0f) : value;
+    });
+    const WeightCheck check = check_weights(world, run.engine());
+    EXPECT_FALSE(check.agree);
+    expect_says(check.differences, last());
+    expect_says(check.differences, std::string(" differs in ") + tensor);
+    EXPECT_EQ(check.differences.find("more tensor"), std::string::npos) << check.differences;
+  }
+}
+
 }  // namespace
 }  // namespace gptbench
