@@ -111,7 +111,7 @@ void OperationIssuer::synchronize() {
     const double start_s = now_s();
     if (latest_[q] != nullptr) pulse.wait_for(*latest_[q]);
     resources_.queues[static_cast<QueueId>(q)].synchronize();
-    if (latest_[q] != nullptr) timer_.book(*latest_[q], now_s() - start_s);
+    if (latest_[q] != nullptr) timer_.book_after_programs(*latest_[q], now_s() - start_s);
   }
 }
 

@@ -8,16 +8,18 @@
 namespace gptbench {
 namespace {
 
-// Kinds of programs whose times are added up; `receiving` is in no sum.
-enum ProgramClass { in_forward, in_backward, in_optimizer, receiving };
-constexpr int num_program_classes = 4;
+// Kinds of programs whose times are added up.
+enum ProgramClass { in_forward, in_backward, in_optimizer };
+constexpr int num_program_classes = 3;
 constexpr double StepTimes::*program_sums[] = {&StepTimes::forward_s, &StepTimes::backward_s,
                                                &StepTimes::optimizer_s};
 
 ProgramClass class_of(ProgramKind kind) {
   switch (kind) {
+    case ProgramKind::receive_forward:
     case ProgramKind::forward:
       return in_forward;
+    case ProgramKind::receive_backward:
     case ProgramKind::backward:
     case ProgramKind::backward_last:
     case ProgramKind::weight:
@@ -25,12 +27,9 @@ ProgramClass class_of(ProgramKind kind) {
       return in_backward;
     case ProgramKind::begin_step:
     case ProgramKind::end_step:
-      return in_optimizer;
-    case ProgramKind::receive_forward:
-    case ProgramKind::receive_backward:
       break;
   }
-  return receiving;
+  return in_optimizer;
 }
 
 // Subjects that time is spent on: a region, or messages of an axis and kind; or regions that are
@@ -45,8 +44,7 @@ int label_of(int32_t program, int subject) {
 
 // "backward linear", "forward all_reduce data"; by label.
 std::vector<std::string> names_of_labels(const std::vector<Program>& programs) {
-  constexpr const char* classes[num_program_classes] = {"forward ", "backward ", "step ",
-                                                        "receive "};
+  constexpr const char* classes[num_program_classes] = {"forward ", "backward ", "step "};
   std::vector<std::string> names;
   for (const Program& program : programs) {
     const std::string in = classes[class_of(program.kind)];
@@ -106,11 +104,16 @@ void StepTimer::begin_program(int32_t program) {
 
 void StepTimer::end_program() {
   const ProgramClass in = class_of(programs_[static_cast<size_t>(program_)].kind);
-  if (in != receiving) times_.*program_sums[in] += now_s() - program_start_s_;
+  times_.*program_sums[in] += now_s() - program_start_s_;
 }
 
 void StepTimer::book(const Op& op, double seconds) {
   add(seconds, subject_of(op), times_, stopwatch_ == nullptr ? &exposed_s_ : nullptr);
+}
+
+void StepTimer::book_after_programs(const Op& op, double seconds) {
+  book(op, seconds);
+  times_.optimizer_s += seconds;
 }
 
 void StepTimer::mark(Queue& compute, const Op& op) {
@@ -134,7 +137,7 @@ void StepTimer::collect_marks() {
     const ProgramClass in = class_of(programs_[p].kind);
     for (int subject = 0; subject < undivided; ++subject) {
       const double spent_s = of_program[subject] * (differs_by_task(subject) ? 1.0 : factor);
-      if (in != receiving) times_.*program_sums[in] += spent_s;
+      times_.*program_sums[in] += spent_s;
       add(spent_s, subject, times_, &exposed_s_);
     }
   }

@@ -40,6 +40,8 @@ class StepTimer {
   void end_program();
   // Time of the host in an operation, in a wait for it, or in driving it.
   void book(const Op& op, double seconds);
+  // The same after the last program, to whose time it belongs.
+  void book_after_programs(const Op& op, double seconds);
 
   // From here on the compute queue works on `op`, or waits for it where it is a message.
   void mark(Queue& compute, const Op& op);
