@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -9,6 +10,7 @@
 #include "cuda/cuda_stopwatch.h"
 #include "cuda/kernels.h"
 #include "cuda/staged_queue.h"
+#include "cuda/stream_watch.h"
 
 namespace gptbench {
 namespace {
@@ -79,7 +81,18 @@ void* CudaDevice::allocate(int64_t bytes) {
   return memory;
 }
 
+namespace {
+
+// Freeing memory waits for all streams. After an error they may hold messages whose peers wait for
+// this rank, which would never leave then.
+void leave_peers_after_an_error() {
+  if (std::uncaught_exceptions() > 0) give_up_watched_streams("leaving the GPU after an error");
+}
+
+}  // namespace
+
 void CudaDevice::release(void* memory, int64_t /*bytes*/) {
+  leave_peers_after_an_error();
   cudaFree(memory);
 }
 
@@ -95,6 +108,7 @@ void* CudaDevice::allocate_host(int64_t bytes) {
 }
 
 void CudaDevice::release_host(void* memory, int64_t /*bytes*/) {
+  leave_peers_after_an_error();
   cudaFreeHost(memory);
 }
 

@@ -95,9 +95,10 @@ class CudnnAttention final : public AttentionLibrary {
 
   bool run(Queue& queue, const AttentionKey& key, AttentionArrays arrays,
            const AttentionShape& shape, const Workspace& workspace);
-  bool call(Queue& queue, const AttentionKey& key, const AttentionGraph& graph,
-            const CudnnPlan& plan, const AttentionArrays& arrays, double scale,
-            const Workspace& workspace);
+  // Returns what the library answers.
+  cudnnStatus_t call(Queue& queue, const AttentionKey& key, const AttentionGraph& graph,
+                     const CudnnPlan& plan, const AttentionArrays& arrays, double scale,
+                     const Workspace& workspace);
   bool is_left_to_us(const AttentionKey& key) const {
     return key.backward && (policy_.native_backward ||
                             (cudnn_.version() < any_length_version && key.T % tile_rows != 0) ||
@@ -120,11 +121,13 @@ class CudnnAttention final : public AttentionLibrary {
   std::map<std::array<int64_t, 3>, DeviceArray> slopes_;
 };
 
-bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const AttentionGraph& graph,
-                          const CudnnPlan& plan, const AttentionArrays& a, double scale,
-                          const Workspace& workspace) {
+cudnnStatus_t CudnnAttention::call(Queue& queue, const AttentionKey& key,
+                                   const AttentionGraph& graph, const CudnnPlan& plan,
+                                   const AttentionArrays& a, double scale,
+                                   const Workspace& workspace) {
   // Set in each call: a new stream may have the address of one that is gone.
-  if (cudnn_.cudnnSetStream(handle_, stream_of(queue)) != CUDNN_STATUS_SUCCESS) return false;
+  cudnnStatus_t status = cudnn_.cudnnSetStream(handle_, stream_of(queue));
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   GPTBENCH_CHECK(attention_arrays_bytes(key) + plan.workspace_bytes <= workspace.bytes,
                  "workspace of " + text_of(key));
   char* const query_lengths = static_cast<char*>(workspace.data);
@@ -146,7 +149,8 @@ bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const Attention
   }
   if (key.alibi) pointers.push_back(given(a.slopes));
   if (key.causal || key.padded) pointers.push_back(&hidden);
-  if (!execute(cudnn_, handle_, plan, graph.tensors, pointers, of_library)) return false;
+  status = execute(cudnn_, handle_, plan, graph.tensors, pointers, of_library);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   // The library does not say what becomes of keys that are hidden from all queries.
   if (key.padded && key.backward) {
     PaddedRows rows{};
@@ -159,7 +163,7 @@ bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const Attention
     rows.row = key.kv_row;
     zero_padded_rows(queue, rows);
   }
-  return true;
+  return CUDNN_STATUS_SUCCESS;
 }
 
 // Null without linear biases. Made at the first call, which is not one of a recorded step.
@@ -229,10 +233,13 @@ bool CudnnAttention::run(Queue& queue, const AttentionKey& key, AttentionArrays 
   const Planned& planned = plan_for(key, workspace.bytes);
   if (planned.plans.empty()) return false;
   arrays.slopes = slopes_of(queue, shape);
-  GPTBENCH_CHECK(
-      call(queue, key, *planned.graph, planned.plans.front(), arrays, shape.scale, workspace),
-      text_of(key) + ": " + cudnn_.last_error(CUDNN_STATUS_EXECUTION_FAILED));
-  return true;
+  const cudnnStatus_t status =
+      call(queue, key, *planned.graph, planned.plans.front(), arrays, shape.scale, workspace);
+  if (status == CUDNN_STATUS_SUCCESS) return true;
+  const bool no_memory = status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ||
+                         status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+  throw Error(no_memory ? Exit::out_of_memory : Exit::peer,
+              text_of(key) + ": " + cudnn_.last_error(status));
 }
 
 void CudnnAttention::search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes,
@@ -373,7 +380,7 @@ AttentionSelection CudnnAttention::timed_selection(const AttentionKey& key, int6
   for (size_t i = 0; i < planned.plans.size(); ++i) {
     const double us = median_us(stream, [&] {
       return call(queue, key, *planned.graph, planned.plans[i], arrays, shape.scale,
-                  memory.scratch());
+                  memory.scratch()) == CUDNN_STATUS_SUCCESS;
     });
     if (us < 0.0) {
       cudaGetLastError();

@@ -217,9 +217,9 @@ cudnnDataType_t cudnn_type_of(DType type) {
                               : CUDNN_DATA_FLOAT;
 }
 
-bool execute(const Cudnn& cudnn, cudnnHandle_t handle, const CudnnPlan& plan,
-             const std::vector<CudnnGraph::Tensor>& tensors, const std::vector<void*>& pointers,
-             void* workspace) {
+cudnnStatus_t execute(const Cudnn& cudnn, cudnnHandle_t handle, const CudnnPlan& plan,
+                      const std::vector<CudnnGraph::Tensor>& tensors,
+                      const std::vector<void*>& pointers, void* workspace) {
   GPTBENCH_CHECK(tensors.size() == pointers.size(), "one address a tensor");
   CudnnDescriptor pack(cudnn, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   const int64_t count = static_cast<int64_t>(tensors.size());
@@ -227,8 +227,8 @@ bool execute(const Cudnn& cudnn, cudnnHandle_t handle, const CudnnPlan& plan,
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data());
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   pack.finalize();
-  return pack.ok() && cudnn.cudnnBackendExecute(handle, plan.descriptor->get(), pack.get()) ==
-                          CUDNN_STATUS_SUCCESS;
+  if (!pack.ok()) return CUDNN_STATUS_BAD_PARAM;
+  return cudnn.cudnnBackendExecute(handle, plan.descriptor->get(), pack.get());
 }
 
 }  // namespace gptbench

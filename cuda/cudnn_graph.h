@@ -123,10 +123,10 @@ class CudnnGraph {
 
 cudnnDataType_t cudnn_type_of(DType type);
 
-// Executes `plan` on the handle's stream: array i of `tensors` lies at pointers[i]. False where the
-// library refuses.
-bool execute(const Cudnn& cudnn, cudnnHandle_t handle, const CudnnPlan& plan,
-             const std::vector<CudnnGraph::Tensor>& tensors, const std::vector<void*>& pointers,
-             void* workspace);
+// Executes `plan` on the handle's stream: array i of `tensors` lies at pointers[i]. Returns what
+// the library answers.
+cudnnStatus_t execute(const Cudnn& cudnn, cudnnHandle_t handle, const CudnnPlan& plan,
+                      const std::vector<CudnnGraph::Tensor>& tensors,
+                      const std::vector<void*>& pointers, void* workspace);
 
 }  // namespace gptbench

@@ -122,7 +122,8 @@ void NcclCommunicator::connect_edges() {
 // Peers that know nothing of an exception here do not leave.
 NcclCommunicator::~NcclCommunicator() {
   if (std::uncaught_exceptions() > 0) {
-    end_together(give_up(), "leaving NCCL after an error");
+    const char* const why = "leaving NCCL after an error";
+    end_together(give_up(why), why);
     return;
   }
   for (ncclComm_t comm : all()) Nccl::forget_messages_of(comm);
@@ -154,7 +155,7 @@ void NcclCommunicator::check() const {
   }
 }
 
-std::vector<std::function<void()>> NcclCommunicator::give_up() {
+std::vector<std::function<void()>> NcclCommunicator::give_up(const std::string& why) {
   std::vector<std::function<void()>> endings;
   for (ncclComm_t comm : all()) {
     Nccl::forget_messages_of(comm);
@@ -162,7 +163,7 @@ std::vector<std::function<void()>> NcclCommunicator::give_up() {
   }
   group_ = nullptr;
   edges_.clear();
-  given_up_ = true;
+  if (given_up_.empty()) given_up_ = why;
   return endings;
 }
 
@@ -194,8 +195,9 @@ void NcclCommunicator::start(const CommRequest& r, cudaStream_t stream) const {
 void NcclCommunicator::enqueue(Queue& queue, const CommRequest& request) {
   const OpKind kind = request.kind;
   const int64_t payload_bytes = request.full_count(size_) * size_of(request.type);
-  if (given_up_)
-    throw Error(Exit::peer, "the communicators of NCCL were given up after an earlier error");
+  if (!given_up_.empty())
+    throw Error(Exit::peer,
+                "the communicators of NCCL were given up after an earlier error: " + given_up_);
   const cudaStream_t stream = stream_of(queue);
   if (current_recording() != 0) {
     // Plain events would only order what is recorded; these are recorded by every replay. Its times

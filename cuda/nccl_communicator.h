@@ -62,7 +62,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   // which operations have completed (comm/pulse.h).
   void check() const override;
   // Its communicators, to be aborted, which ends their kernels; no operation may follow.
-  std::vector<std::function<void()>> give_up() override;
+  std::vector<std::function<void()>> give_up(const std::string& why) override;
 
   // Start and end of an operation on its stream, of which the time is taken later.
   struct Timed {
@@ -87,7 +87,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   int64_t size_ = 1, rank_ = 0;
   ncclComm_t group_ = nullptr;
   std::map<NcclLinks::Edge, ncclComm_t> edges_;
-  bool given_up_ = false;
+  std::string given_up_;  // why; "": it is not
   mutable std::array<CommStatistics, num_op_kinds> statistics_{};
   mutable std::vector<Timed> timed_;  // a ring: [first_, first_ + pending_)
   mutable size_t first_ = 0, pending_ = 0;

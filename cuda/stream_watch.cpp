@@ -63,7 +63,7 @@ void give_up_watched_streams(const std::string& why) {
   drop_recordings();
   std::vector<std::function<void()>> endings;
   for (StreamWatch* watch : stream_watches())
-    for (std::function<void()>& ending : watch->give_up()) endings.push_back(std::move(ending));
+    for (std::function<void()>& ending : watch->give_up(why)) endings.push_back(std::move(ending));
   end_together(endings, why);
 }
 

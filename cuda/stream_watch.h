@@ -20,8 +20,9 @@ class StreamWatch {
   StreamWatch& operator=(const StreamWatch&) = delete;
   virtual void check() const = 0;
   // Functions to call so that nothing on any stream waits for this one's peers any more; each
-  // may block until the others have been called, and outlives the watch.
-  virtual std::vector<std::function<void()>> give_up() = 0;
+  // may block until the others have been called, and outlives the watch. `why` is said by what is
+  // asked of it later.
+  virtual std::vector<std::function<void()>> give_up(const std::string& why) = 0;
 };
 
 // Ends what waits for peers on any stream, recordings included: freeing memory, which the end of a

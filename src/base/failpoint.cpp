@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/error.h"
 
 namespace gptbench {
 namespace {
@@ -36,6 +37,8 @@ void failpoint(const char* name) {
   const std::string what = requested.substr(wanted.size());
   if (what == "/hang") {
     for (;;) ::pause();
+  } else if (what == "/error") {
+    throw Error(Exit::peer, std::string("the failpoint ") + name + " was reached");
   } else if (what == "/busy") {
     compute_for(8.0);
   } else if (what == "/starved") {

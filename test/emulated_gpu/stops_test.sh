@@ -58,6 +58,12 @@ for ((stop = 0; stop < ${GPTBENCH_STOPS:-1}; ++stop)); do
 done
 [ "$failures" -gt 0 ] || echo "$count stops; all other ranks named the one that was stopped"
 
+# A rank that fails while its GPU waits for a message that the peer never sends: it leaves all the same.
+faulty_rank=0
+GPTBENCH_EMULATED=./faulty GPTBENCH_FAILPOINT=linear_forward:37/error sequences=16 run failed 2 6 run.device=cuda run.verify=F \
+  run.watchdog_s=60 run.cuda_graph=false parallel.pipeline_parallel=2 parallel.pipeline_schedule=gpipe
+says failed 'the failpoint linear_forward was reached'
+
 # A collective that never ends, without an error: no rank makes progress.
 GPTBENCH_EMULATED_NCCL_FAULT=silent:1:12 sequences=4 run silent 2 6 run.device=cuda run.verify=F run.watchdog_s=$limit run.cuda_graph=false
 says silent "no rank has made progress for more than $limit s; furthest behind is rank "
