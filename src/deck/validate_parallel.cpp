@@ -47,7 +47,7 @@ void check_tensor(const Deck& deck) {
   // All that the ranks divide: the advice holds for each of them.
   int64_t divided = std::gcd(model.num_attention_heads, ffn_hidden_size_of(model));
   divided = std::gcd(divided, model.num_kv_heads);  // 0: as many as heads
-  if (divides_sequence && cp == 1) divided = std::gcd(divided, model.seq_length);
+  if (divides_sequence) divided = std::gcd(divided, model.seq_length / cp);
   const auto require = [&](const std::string& what, int64_t value) {
     if (value % tp == 0) return;
     deck.fail({"parallel.tensor_parallel", "model." + what},
@@ -74,7 +74,7 @@ void check_tensor(const Deck& deck) {
               "{parallel.tensor_parallel} does not divide the " + to_string(held) +
                   " positions that context_parallel = {=parallel.context_parallel} leaves a rank "
                   "of {model.seq_length}; use " +
-                  nearest_divisors(held, tp) + ", or " + name + " = .false.");
+                  nearest_divisors(divided, tp) + ", or " + name + " = .false.");
 }
 
 // A rank of the context axis holds two pieces of each sequence, one early and one late, so that
@@ -114,8 +114,8 @@ void check_stage_layers(const Deck& deck) {
               "parallel.stage_layers" + what + advice);
   };
   if (static_cast<int64_t>(given.size()) != stages)
-    fail(" has " + to_string(given.size()) +
-         " values for pipeline_parallel x virtual_stages = " + to_string(stages));
+    fail(" has " + to_string(given.size()) + (given.size() == 1 ? " value" : " values") +
+         " for pipeline_parallel x virtual_stages = " + to_string(stages));
   int64_t sum = 0;
   for (size_t k = 0; k < given.size(); ++k) {
     if (given[k] < 0) fail("(" + to_string(k + 1) + ") is not given, while a later element is");
@@ -147,14 +147,15 @@ void check_pipeline(const Deck& deck) {
   if (stages * parallel.virtual_stages > layers)
     deck.fail({"parallel.virtual_stages", "parallel.pipeline_parallel", "model.num_layers"},
               "pipeline_parallel x virtual_stages = {=parallel.pipeline_parallel} x "
-              "{=parallel.virtual_stages} is more than {model.num_layers}; use virtual_stages <= " +
-                  to_string(std::max<int64_t>(1, layers / stages)));
+              "{=parallel.virtual_stages} is more than {model.num_layers}; use " +
+                  (layers / stages >= 2 ? "virtual_stages <= " + to_string(layers / stages)
+                                        : "pipeline_schedule = '1f1b' and virtual_stages = 1"));
   if (parallel.pipeline_schedule != PipelineSchedule::zero_bubble || stages == 1) return;
   if (parallel.zero_stage >= 2 || deck.config.run.deterministic)
     deck.fail({"parallel.pipeline_schedule", "parallel.zero_stage", "run.deterministic"},
               "{parallel.pipeline_schedule} forms weight gradients late, while ZeRO 2 and 3 and "
-              "run.deterministic reduce them with each backward pass; use zero_stage <= 1, or "
-              "'1f1b'");
+              "run.deterministic reduce them with each backward pass; use zero_stage <= 1 with "
+              "run.deterministic = .false., or '1f1b'");
   if (deck.config.memory.activation_checkpointing == Recompute::full)
     deck.fail({"parallel.pipeline_schedule", "memory.activation_checkpointing"},
               "{parallel.pipeline_schedule} forms weight gradients late, from activations that "

@@ -226,6 +226,13 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
   refused("&parallel sequence_parallel=T /", 1, {"tensor_parallel >= 2"});
   refused("&model seq_length=6 / &parallel tensor_parallel=4 sequence_parallel=T /", 4,
           {"does not divide model.seq_length = 6"});
+  // What the advice names is accepted, too: it divides heads and what positions are left.
+  refused(
+      "&model seq_length=36 / &parallel tensor_parallel=4 context_parallel=2 sequence_parallel=T /",
+      8, {"the 18 positions", "use 3 or 6, or"});
+  refused(
+      "&model seq_length=20 / &parallel tensor_parallel=4 context_parallel=2 sequence_parallel=T /",
+      8, {"the 10 positions", "use 2, or"});
   refused("&parallel context_parallel=3 /", 3,
           {"6 pieces", "model.seq_length = 1024", "context_parallel = 2 or 4",
            "seq_length = 1020 or 1026"});
@@ -259,6 +266,7 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
           {"adds up to 11 of model.num_layers = 12", "use 3, 3, 3, 3"});
   refused("&parallel pipeline_parallel=4 stage_layers=6,0,6,0 /", 4,
           {"leaves virtual stage 1 without layers", "use 3, 3, 3, 3"});
+  refused("&parallel pipeline_parallel=2 stage_layers=12 /", 2, {"has 1 value for"});
   refused("&parallel stage_layers=6,6 /", 1, {"has 2 values", "use 12, or none"});
   refused("&parallel pipeline_parallel=2 stage_layers(2)=12 /", 2,
           {"stage_layers(1) is not given, while a later element is"});
@@ -272,8 +280,10 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
           {"virtual_stages >= 2"});
   refused("&parallel pipeline_parallel=4 virtual_stages=4 pipeline_schedule='interleaved' /", 4,
           {"4 x 4 is more than model.num_layers = 12", "virtual_stages <= 3"});
+  refused("&parallel pipeline_parallel=8 virtual_stages=2 pipeline_schedule='interleaved' /", 8,
+          {"8 x 2 is more than", "use pipeline_schedule = '1f1b' and virtual_stages = 1"});
   refused("&parallel pipeline_parallel=2 pipeline_schedule='zero_bubble' zero_stage=2 /", 2,
-          {"zero_stage <= 1, or '1f1b'"});
+          {"zero_stage <= 1 with run.deterministic = .false., or '1f1b'"});
   refused(
       "&parallel pipeline_parallel=2 pipeline_schedule='zero_bubble' /"
       " &memory activation_checkpointing='full' /",
