@@ -212,6 +212,11 @@ RunEnd collect(const Session& session, const Sensing& sensing,
   pulse.enter(Phase::result);
   parts.memory = gather_memory(world, engine, plan);
   parts.training = gather_series(world, training, plan, communicators);
+  if (const std::optional<double>& loss = parts.start.held_out_loss; loss && world.rank() == 0) {
+    StepSeries& steps = parts.training->steps;
+    steps.held_out_step.insert(steps.held_out_step.begin(), parts.start.from.steps);
+    steps.held_out_loss.insert(steps.held_out_loss.begin(), *loss);
+  }
   // After a signal the launcher may kill the process within a second.
   if (!training.signalled) weights_are_sound(world, engine, training);
   check_run(session, plan, engine, training, parts.start.from.fresh, parts.checks);

@@ -63,6 +63,8 @@ struct TrainingSeries {
 struct RunStart {
   TrainingStart from;
   double load_s = 0.0;  // of a checkpoint, or of weights; 0: none was loaded
+  // After from.steps steps, where the deck has a held-out loss there; on rank 0.
+  std::optional<double> held_out_loss;
 };
 
 // How a run ended.

@@ -1,14 +1,17 @@
 #include "run/start.h"
 
 #include <filesystem>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "checkpoint/load.h"
 #include "comm/agree.h"
 #include "io/guarded_read.h"
 #include "io/journal.h"
+#include "run/training.h"
 
 namespace gptbench {
 namespace {
@@ -22,10 +25,10 @@ Exit exit_of(const RunOutcome& outcome) {
   return Exit::peer;
 }
 
-// Collective. How the run ended whose last step is saved: a job may be queued again after it. Its
-// result file says so, and where it was killed before that was written, its journal.
+// Collective. How the run ended whose last step, number `last`, is saved: a job may be queued again
+// after it. Its result file says so, and where it was killed before that was written, its journal.
 // reason: the end of a sentence, on rank 0; "" where all is well.
-RunEnd end_on_disk(MpiWorld& world, const Config& config) {
+RunEnd end_on_disk(MpiWorld& world, const Config& config, int64_t last) {
   RunEnd end{Exit::usage, ""};
   if (config.run.start.resume != "auto") return end;
   agreed(world, [&] {
@@ -37,7 +40,7 @@ RunEnd end_on_disk(MpiWorld& world, const Config& config) {
     const Record result = read_result_guarded(file);
     const int64_t steps =
         result.summary.resumed.steps + static_cast<int64_t>(result.steps.loss.size());
-    if (steps < config.run.steps) {
+    if (steps < last) {
       end.reason = ", and " + file + " ends after step " + std::to_string(steps);
       return;
     }
@@ -51,6 +54,16 @@ RunEnd end_on_disk(MpiWorld& world, const Config& config) {
   return end;
 }
 
+// Collective. `why` nothing is left to train: "run.steps = 10".
+[[noreturn]] void refuse_to_train(const Session& session, const Config& config,
+                                  const TrainingStart& start, int64_t last, const std::string& why,
+                                  const std::string& advice) {
+  const RunEnd end = end_on_disk(session.world, config, last);
+  throw AgreedError(end.outcome, why + ": nothing is left to train, " + start.path +
+                                     " was saved after step " + std::to_string(start.steps) +
+                                     end.reason + "; use " + advice + ", or run.resume = 'no'");
+}
+
 }  // namespace
 
 RunStart start_from(const Session& session, const Config& config, Engine& engine) {
@@ -58,21 +71,25 @@ RunStart start_from(const Session& session, const Config& config, Engine& engine
   // Names of files in a directory that others may write.
   const auto say = [&](const std::string& line) { session.console.always(printable(line) + "\n"); };
   const TrainingStart start = start_training(session.world, engine, say);
-  if (!start.path.empty() && config.run.limits.duration_s == 0.0 &&
-      start.steps >= config.run.steps) {
-    const RunEnd end = end_on_disk(session.world, config);
-    throw AgreedError(end.outcome, "run.steps = " + std::to_string(config.run.steps) +
-                                       ": nothing is left to train, " + start.path +
-                                       " was saved after step " + std::to_string(start.steps) +
-                                       end.reason + "; use more steps, or run.resume = 'no'");
-  }
-  if (start.fresh) return {start};
+  if (!start.path.empty() && config.run.limits.duration_s == 0.0 && start.steps >= config.run.steps)
+    refuse_to_train(session, config, start, config.run.steps,
+                    "run.steps = " + std::to_string(config.run.steps), "more steps");
+  if (start.fresh) return {start, 0.0, std::nullopt};
   const double load_s = now_s() - start_s;
   session.console.say((start.path.empty() ? "Weights of " + config.run.start.init_from
                                           : "Resumed from " + start.path + " after step " +
                                                 std::to_string(start.steps)) +
                       ", loaded in " + format_seconds(load_s) + "\n");
-  return {start, load_s};
+  RunStart result = {start, load_s, std::nullopt};
+  const int64_t every = config.convergence.evaluate_every;
+  if (every == 0 || start.steps == 0 || start.steps % every != 0) return result;
+  result.held_out_loss = held_out_loss(session.world, engine);
+  if (reaches_target(session.world, config.convergence, *result.held_out_loss))
+    refuse_to_train(session, config, start, start.steps,
+                    printed("convergence.target_loss = %g is reached by a held-out loss of %.6g",
+                            config.convergence.target_loss, *result.held_out_loss),
+                    "a lower target");
+  return result;
 }
 
 }  // namespace gptbench

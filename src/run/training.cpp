@@ -124,19 +124,12 @@ MessageSums message_sums(const CommunicatorTable& communicators, const MessageSu
 // Collective. Appends the held-out loss after `steps` steps; whether it is at most the target.
 bool evaluate(MpiWorld& world, Engine& engine, const Plan& plan,
               const CommunicatorTable& communicators, int64_t steps, Training& training) {
-  const ConvergenceConfig& convergence = plan.config.convergence;
   const double start_s = now_s();
   const MessageSums before = message_sums(communicators, training.evaluation_messages);
-  std::vector<double> loss = {0.0};
-  for (int64_t batch = 0; batch < convergence.evaluate_batches; ++batch)
-    loss[0] += engine.evaluate(held_out_begin + batch * plan.config.batch.global_batch_size);
-  world.sum_on_first(loss);
-  training.evaluations.push_back(
-      {steps, loss[0] / static_cast<double>(convergence.evaluate_batches)});
+  training.evaluations.push_back({steps, held_out_loss(world, engine)});
   training.evaluation_messages = message_sums(communicators, before);
   training.evaluation_s += now_s() - start_s;
-  const bool reached = training.evaluations.back().loss <= convergence.target_loss;
-  return world.all(world.rank() != 0 || reached) && convergence.target_loss > 0.0;
+  return reaches_target(world, plan.config.convergence, training.evaluations.back().loss);
 }
 
 // Collective. Discards what was measured during the warm-up; returns when the timed steps begin.
@@ -157,6 +150,21 @@ bool has_failed(const Training& training) {
 }
 
 }  // namespace
+
+double held_out_loss(MpiWorld& world, Engine& engine) {
+  const Config& config = engine.resources().plan.config;
+  const int64_t batches = config.convergence.evaluate_batches;
+  std::vector<double> loss = {0.0};
+  for (int64_t batch = 0; batch < batches; ++batch)
+    loss[0] += engine.evaluate(held_out_begin + batch * config.batch.global_batch_size);
+  world.sum_on_first(loss);
+  return loss[0] / static_cast<double>(batches);
+}
+
+bool reaches_target(MpiWorld& world, const ConvergenceConfig& convergence, double loss) {
+  const bool reached = loss <= convergence.target_loss;
+  return world.all(world.rank() != 0 || reached) && convergence.target_loss > 0.0;
+}
 
 bool weights_are_sound(MpiWorld& world, Engine& engine, Training& training) {
   const int64_t steps = training.first_step + training.steps;

@@ -34,6 +34,11 @@ struct Evaluation {
   double loss = 0.0;  // mean over the held-out batches; global, on rank 0
 };
 
+// Collective. That of the weights as they are; on rank 0.
+double held_out_loss(MpiWorld& world, Engine& engine);
+// Collective. Whether this loss, of rank 0, is at most convergence.target_loss, where there is one.
+bool reaches_target(MpiWorld& world, const ConvergenceConfig& convergence, double loss);
+
 // Called on all ranks, outside of the timed steps.
 struct TrainingEvents {
   std::function<void(int64_t step, const StepResult&)> after_step;

@@ -70,6 +70,21 @@ sed -n 's/^to_target \([0-9]*\) steps .* tokens \(.*\) s$/\1 \2/p' values |
   awk -v a="$first" -v b="$own" '{ exit !($1 == 12 && $2 > b + a / 2 && $2 < 1.0001 * (a + b)) }' ||
   fail "$(grep '^to_target' values): $first s before, and $own s"
 
+# A run that has reached its target is at its end when it is started again.
+rm -rf "$saved"
+ended=("${options[@]}" "$two" convergence.target_loss="$target" checkpoint.directory="$saved" run.resume=auto)
+ends 0 OK 1 "$decks/tiny.in" "${ended[@]}"
+run 1 "$decks/tiny.in" "${ended[@]}" output.directory="$work/again"
+grep -q 'is reached by a held-out loss of [0-9.]*: nothing is left to train, .*step-00000012.h5' err || fail "trains on behind its target"
+[ ! -e "$work/again" ] || fail "wrote a second result"
+
+# A step that is the last before a limit has its held-out loss from the run that goes on.
+rm -rf "$saved"
+every=("${model[@]}" convergence.evaluate_every=1 run.steps=4 checkpoint.directory="$saved" run.resume=auto)
+ends 8 TIMEOUT 2 "$decks/tiny.in" "${every[@]}" run.time_limit_s=0.001
+ends 0 OK 2 "$decks/tiny.in" "${every[@]}"
+grep -qx 'held_out_step 1 2 3 4' values || fail "evaluations: $(grep '^held_out_step' values)"
+
 # The end of the files is held out, or a file of its own.
 head -c 4000 /dev/zero | tr '\0' a >"$decks/a.txt"
 head -c 129 /dev/zero | tr '\0' b >"$decks/b.txt"
