@@ -194,8 +194,13 @@ class Driver {
     const ProcessEnd end =
         run_process(signals, words, output, sweep_.config.time_limit_s, sweep_.config.grace_s);
     const ResultUse use = result_use(before, file_identity(result), end.cause);
-    if (use == ResultUse::set_aside)  // says TIMEOUT for the sweep's sake, not for its own
-      std::rename(result.c_str(), (directory + "/interrupted.h5").c_str());
+    if (use == ResultUse::set_aside) {
+      // It says TIMEOUT for the sweep's sake, not for its own; but the row may have been at its
+      // end.
+      const std::optional<Record> left = row_result(row);
+      if (!left || left->outcome.status != "OK")
+        std::rename(result.c_str(), (directory + "/interrupted.h5").c_str());
+    }
     if (end.cause == ProcessEnd::Cause::interrupted) {
       print(position(index) + row.name + "  interrupted\n");
       return;

@@ -232,6 +232,10 @@ Record record_without_result(const Sweep& sweep, const SweepRow& row, const Proc
         "out of memory, met: the system ended the run (status " + std::to_string(end.status) + ")";
   else
     reason = "the run ended with status " + std::to_string(end.status) + " and left no result";
+  if (end.cause == ProcessEnd::Cause::ended && end.status == 0)
+    reason +=
+        "; checkpoints of an earlier deck of this row may leave it nothing to train: remove "
+        "them, or use run.resume = 'no'";
   const std::string words = last_words(output_path);
   if (!words.empty() && outcome != Exit::timeout) reason += "; " + words;
   set_end(record, {outcome, reason});

@@ -197,6 +197,23 @@ sweeps 0 "$decks/stopped.in" sweep.time_limit_s=2
 check_result "$work/output/tiny/tiny-steps_2000000000/result.h5" TIMEOUT
 check_result "$work/output/tiny/tiny-steps_5/result.h5" OK
 
+# A row that has its result keeps it, where the sweep is stopped before its launcher ends.
+rm -rf "$work"
+mkdir -p "$work"
+printf '#!/bin/sh\n%s "$@"\nsleep 100\n' "$GPTBENCH_LAUNCH" >"$decks/slow"
+chmod +x "$decks/slow"
+sweep_deck slow <<END
+  launcher = '"$decks/slow" {ranks}', vary(1) = 'run.seed = 1, 2'
+END
+case="a sweep that is stopped behind the end of a run"
+(cd "$work" && exec "$GPTBENCH" --sweep "$decks/slow.in") >out 2>err &
+sweep=$!
+await '^GPTBENCH status=OK ' "$work/output/tiny/tiny-seed_1/output.txt" "$sweep"
+kill -TERM "$sweep"
+await_end "$sweep"
+[ "$status" -eq 8 ] || fail "status $status instead of 8"
+check_result "$work/output/tiny/tiny-seed_1/result.h5" OK
+
 # A driver that is killed leaves its job running. The next one waits for it, says which process it is, takes
 # its result and goes on behind it.
 rm -rf "$work" started
