@@ -1,7 +1,9 @@
 #include "checkpoint/load.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "base/convert.h"
 #include "base/text.h"
@@ -149,9 +151,12 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
   Inventory offer;
   agreed(world, [&] {
     if (world.rank() != 0) return;
-    // The directory of a run that begins need not exist.
-    const bool own = path == engine.resources().plan.config.checkpoint.directory;
-    offer = own ? take_inventory(path) : inventory_of(path);
+    // The directory of a run that begins need not exist. However `path` spells it, its checkpoints
+    // are known by the name in the deck.
+    const std::string& directory = engine.resources().plan.config.checkpoint.directory;
+    std::error_code error;
+    const bool own = path == directory || std::filesystem::equivalent(path, directory, error);
+    offer = own ? take_inventory(directory) : inventory_of(path);
   });
   for (const std::string& leftover : offer.leftovers)
     say("Checkpoint passed over: " + leftover + " is incomplete: its run ended while writing it");

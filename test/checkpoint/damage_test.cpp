@@ -179,6 +179,13 @@ TEST_F(Damage, OnlyOwnUndamagedOnesCount) {
   EXPECT_EQ(kept(), (std::vector<int64_t>{5, 6, 7}));
   save(next, 1);
   EXPECT_EQ(kept(), (std::vector<int64_t>{7, 8}));
+  // The same directory by another name.
+  Config config = SavedRun::config_of(layout_, directory());
+  config.run.start.resume = directory() + "/.";
+  SavedRun last(world, config);
+  EXPECT_EQ(last.load().steps, 8);
+  save(last, 1);
+  EXPECT_EQ(kept(), (std::vector<int64_t>{8, 9}));
 }
 
 // A number that is not finite in the state of one rank, whose weights are finite.
