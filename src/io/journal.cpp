@@ -249,7 +249,15 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   const Bytes bytes = encode_result(reduced_over_ranks(planned));
   // First the steps, then the plan: a run that ends between them must not leave the steps of an
   // earlier run beside its own plan.
-  if (!continues) write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
+  if (!continues) {
+    const std::string kept =
+        write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
+    // A run that began in the same moment may have written the steps that were moved away.
+    if (!kept.empty() && is_locked(kept)) {
+      ::rename(kept.c_str(), path.c_str());
+      refuse_live();
+    }
+  }
   fd_ = uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC); });
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
   // Another run in this directory sees that this one lives. A file system may have no locks.
