@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
   try {
     const int status = execute(argc, argv, parse_command_line({argv + 1, argv + argc}));
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    complain("cannot write to standard output (is the disk full?)");
+    complain("cannot write to standard output: it was closed, or the disk is full");
     return status == static_cast<int>(Exit::ok) ? static_cast<int>(Exit::io) : status;
   } catch (const Error& error) {
     complain(error.what());

@@ -47,7 +47,8 @@ void check_range(const Source& source, Place place, const Key& key, const KeyVal
                                 ? std::to_string(std::get<int64_t>(value))
                                 : format_value(key, value);
   const auto* const real = std::get_if<double>(&value);
-  if (real != nullptr && !std::isfinite(*real)) hint = " (too large for a number)";
+  if (real != nullptr && !std::isfinite(*real))
+    hint = std::isnan(*real) ? " (not a number)" : " (too large for a number)";
   source.fail(place, key.full_name() + " = " + shown + " is not allowed" + hint +
                          "; allowed: " + allowed_text(key));
 }

@@ -1,6 +1,7 @@
 #include "deck/deck.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -143,11 +144,14 @@ std::string read_deck_text(const std::string& path, const std::string& kind) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::none) fail("cannot be read: " + error.message());
   const bool is_setting = path.find('=') != std::string::npos;
-  const std::string advice = "give the path of a " + kind;
+  std::string advice = "give the path of a " + kind;
+  // The module file of an installation names the folder that its decks lie in.
+  const char* const data = std::getenv("GPTBENCH_DATA");
+  if (kind == "deck")
+    advice += ", as in " + (data != nullptr ? std::string(data) + "/" : "") + "input/124m_short.in";
   if (!fs::exists(status))
-    fail("no such file; " + (is_setting       ? "the path of a deck comes before group.key=value"
-                             : kind == "deck" ? advice + ", as in input/124m_short.in"
-                                              : advice));
+    fail("no such file; " +
+         (is_setting ? "the path of a deck comes before group.key=value" : advice));
   if (fs::is_directory(status)) fail("is a directory; " + advice);
   // Opening a FIFO would wait for its writer. These names are of files that the shell has opened:
   // gptbench --check <(sed ... deck.in)

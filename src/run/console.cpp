@@ -30,6 +30,10 @@ void Console::say(const std::string& text) const {
   if (verbosity_ != Verbosity::quiet) always(text);
 }
 
+void Console::instead_of_page(const std::string& text) const {
+  if (speaks_ && verbosity_ == Verbosity::quiet) std::fputs(text.c_str(), stderr);
+}
+
 void Console::detail(const std::string& text) const {
   if (verbosity_ == Verbosity::verbose) always(text);
 }

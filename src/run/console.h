@@ -17,6 +17,8 @@ class Console {
   void always(const std::string& text) const;
   // Not printed with --quiet.
   void say(const std::string& text) const;
+  // On standard error with --quiet, whose last line leaves out why a run failed.
+  void instead_of_page(const std::string& text) const;
   // Printed with --verbose alone.
   void detail(const std::string& text) const;
 

@@ -89,6 +89,9 @@ Exit finish(const Session& session, const Plan& plan, const Record& record, Exit
   console.detail(heading("Verification") + verification_report(record));
   if (!console.is_verbose()) console.say(time_shares(record) + checks_in_brief(record));
   console.say(headline(record, file));
+  if (record.outcome.status != "OK" && !record.outcome.reason.empty())
+    console.instead_of_page("gptbench: " + record.outcome.status + ": " + record.outcome.reason +
+                            "\n");
   console.always(last_line(record, file));
   return outcome;
 }

@@ -62,6 +62,15 @@ CMAKE
   grep -q 'no program' post.log && fail "post.slurm does not find gptpost: $(cat post.log)"
   cd ..
   test_installed_sweep
+  # Links of the installed pages lead somewhere.
+  local page target
+  for page in "$share"/gptbench/*.md "$share"/gptbench/doc/*.md; do
+    while read -r target; do
+      [ -e "$(dirname "$page")/$target" ] || fail "$(basename "$page") leads to $target"
+    done < <(grep -oE '\]\((\.\./)?[A-Za-z][A-Za-z0-9_./-]*' "$page" | sed 's/^](//' | grep -v '^https\?$' | sort -u)
+  done
+  GPTBENCH_DATA=$share/gptbench prefix/bin/gptbench no.in 2>&1 | grep -qF "as in $share/gptbench/input/124m_short.in" ||
+    fail "a missing deck does not lead to those installed"
   # Libraries of other folders than the system's are found as in the build; ours come from the prefix.
   local library
   while read -r library; do

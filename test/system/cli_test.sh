@@ -155,6 +155,10 @@ few_lines 0 "$decks/echo.in"
 run 0 "$deck" --quiet
 [ "$(wc -l <out)" -eq 1 ] || fail "$(wc -l <out) lines with --quiet"
 grep -q '^GPTBENCH status=OK ' out || fail "not the last line"
+run 0 "$deck" --quiet optimizer.lr=1e30 run.steps=50
+[ "$status" -eq 5 ] || fail "status $status instead of 5"
+[ "$(wc -l <out)" -eq 1 ] || fail "$(wc -l <out) lines with --quiet"
+grep -q '^gptbench: FAILED: .* in step [0-9]*; ' err || fail "no reason with --quiet"
 run 0 --verbose "$deck"
 grep -q '^  beta1 = ' out || fail "no deck with --verbose"
 grep -q '^Time of the slowest rank' out || fail "no performance with --verbose"
