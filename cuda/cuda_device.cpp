@@ -66,7 +66,7 @@ MemoryOffer CudaDevice::memory_offer() const {
   return {static_cast<int64_t>(all), static_cast<int64_t>(available)};
 }
 
-void* CudaDevice::allocate(int64_t bytes) {
+void* CudaDevice::take(int64_t bytes) {
   const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, size);
@@ -91,12 +91,12 @@ void leave_peers_after_an_error() {
 
 }  // namespace
 
-void CudaDevice::release(void* memory, int64_t /*bytes*/) {
+void CudaDevice::give(void* memory, int64_t /*bytes*/) {
   leave_peers_after_an_error();
   cudaFree(memory);
 }
 
-void* CudaDevice::allocate_host(int64_t bytes) {
+void* CudaDevice::take_host(int64_t bytes) {
   const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   void* memory = nullptr;
   if (cudaHostAlloc(&memory, size, cudaHostAllocDefault) != cudaSuccess) {
@@ -107,7 +107,7 @@ void* CudaDevice::allocate_host(int64_t bytes) {
   return memory;
 }
 
-void CudaDevice::release_host(void* memory, int64_t /*bytes*/) {
+void CudaDevice::give_host(void* memory, int64_t /*bytes*/) {
   leave_peers_after_an_error();
   cudaFreeHost(memory);
 }

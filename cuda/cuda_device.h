@@ -25,11 +25,6 @@ class CudaDevice final : public Device {
   const DeviceInfo& info() const override { return info_; }
 
   MemoryOffer memory_offer() const override;
-  void* allocate(int64_t bytes) override;
-  void release(void* memory, int64_t bytes) override;
-  // Page-locked.
-  void* allocate_host(int64_t bytes) override;
-  void release_host(void* memory, int64_t bytes) override;
 
   std::unique_ptr<Queue> make_queue(const std::string& name) override;
   std::unique_ptr<Queue> make_message_queue(const std::string& name,
@@ -52,6 +47,12 @@ class CudaDevice final : public Device {
   Autotuning& autotuning() override { return autotuning_; }
 
  private:
+  void* take(int64_t bytes) override;
+  void give(void* memory, int64_t bytes) override;
+  // Page-locked.
+  void* take_host(int64_t bytes) override;
+  void give_host(void* memory, int64_t bytes) override;
+
   bool messages_by_mpi_;
   CudaAutotuning autotuning_;
   CudaRecorder recorder_;

@@ -122,13 +122,22 @@ class Device {
   // Memory of the device, zero-filled, aligned to buffer_alignment (plan/layout.h) or better, on
   // the host to 2 MiB; null when there is none (the caller agrees with all ranks on what to do).
   // `bytes` may be 0.
-  virtual void* allocate(int64_t bytes) = 0;
-  virtual void release(void* memory, int64_t bytes) = 0;
+  void* allocate(int64_t bytes) { return counted(take(bytes), bytes, held_.device_bytes); }
+  void release(void* memory, int64_t bytes) {
+    give(counted(memory, -bytes, held_.device_bytes), bytes);
+  }
   // Whether the host can read it in place.
   virtual bool is_host_memory() const { return false; }
   // The same for host memory that copy() can access.
-  virtual void* allocate_host(int64_t bytes) { return allocate(bytes); }
-  virtual void release_host(void* memory, int64_t bytes) { release(memory, bytes); }
+  void* allocate_host(int64_t bytes) { return counted(take_host(bytes), bytes, held_.host_bytes); }
+  void release_host(void* memory, int64_t bytes) {
+    give_host(counted(memory, -bytes, held_.host_bytes), bytes);
+  }
+  // What has been allocated and not released.
+  struct Held {
+    int64_t device_bytes = 0, host_bytes = 0;
+  };
+  const Held& held() const { return held_; }
 
   virtual std::unique_ptr<Queue> make_queue(const std::string& name) = 0;
   // A queue for messages. Where communicators cannot access the device's arrays, messages go
@@ -168,6 +177,21 @@ class Device {
     static Autotuning none;
     return none;
   }
+
+ protected:
+  // allocate() and release(), and the same for host memory.
+  virtual void* take(int64_t bytes) = 0;
+  virtual void give(void* memory, int64_t bytes) = 0;
+  virtual void* take_host(int64_t bytes) { return take(bytes); }
+  virtual void give_host(void* memory, int64_t bytes) { give(memory, bytes); }
+
+ private:
+  static void* counted(void* memory, int64_t bytes, int64_t& sum) {
+    if (memory != nullptr) sum += bytes;
+    return memory;
+  }
+
+  Held held_;
 };
 
 // The host with its own kernels (DeviceKind::host) or with plain loops (DeviceKind::ref).

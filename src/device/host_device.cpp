@@ -79,7 +79,7 @@ MemoryOffer HostDevice::memory_offer() const {
   return read_memory_offer();
 }
 
-void* HostDevice::allocate(int64_t bytes) {
+void* HostDevice::take(int64_t bytes) {
   // Mapped with one huge page to spare, then trimmed to alignment.
   const int64_t size = mapped_bytes(bytes);
   const size_t reserved = static_cast<size_t>(size + huge_page);
@@ -97,7 +97,7 @@ void* HostDevice::allocate(int64_t bytes) {
   return begin + head;
 }
 
-void HostDevice::release(void* memory, int64_t bytes) {
+void HostDevice::give(void* memory, int64_t bytes) {
   if (memory != nullptr) munmap(memory, static_cast<size_t>(mapped_bytes(bytes)));
 }
 

@@ -40,9 +40,6 @@ class HostDevice final : public Device {
 
   bool is_host_memory() const override { return true; }
   MemoryOffer memory_offer() const override;
-  // Anonymous pages, huge where the system grants them; untouched pages take no memory.
-  void* allocate(int64_t bytes) override;
-  void release(void* memory, int64_t bytes) override;
 
   std::unique_ptr<Queue> make_queue(const std::string& name) override;
   std::unique_ptr<Event> make_event() override;
@@ -63,6 +60,10 @@ class HostDevice final : public Device {
   Autotuning& autotuning() override { return autotuning_; }
 
  private:
+  // Anonymous pages, huge where the system grants them; untouched pages take no memory.
+  void* take(int64_t bytes) override;
+  void give(void* memory, int64_t bytes) override;
+
   std::vector<HostQueue*> queues_;  // driven together
   DeviceInfo info_;
   HostAutotuning autotuning_;

@@ -98,6 +98,8 @@ class Engine {
   uint64_t checksum() { return hashes_of_copies(resources_.plan, digest().tensors).front().hash; }
 
   const Arena& arena() const { return resources_.arena; }
+  // Host memory beside the arena, for the inputs of replayed steps.
+  int64_t input_bytes() const { return inputs_.held_bytes(); }
 
  private:
   void run_tasks(Trace* trace);

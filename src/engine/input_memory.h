@@ -27,6 +27,7 @@ class InputMemory {
   // Takes page-locked memory for the arrays of one step, `bytes` bytes in each set; false where
   // there is too little.
   bool allocate(int64_t bytes);
+  int64_t held_bytes() const { return memory_ != nullptr ? num_sets * bytes_ : 0; }
   // Which set later arrays go to; 0 at first.
   void use_set(int set) { set_ = set; }
   int set() const { return set_; }

@@ -24,6 +24,7 @@ class StepInputs {
 
   // Takes page-locked memory for the inputs of two steps; false where there is too little.
   bool allocate();
+  int64_t held_bytes() const { return memory_.held_bytes(); }
   // Modes other than `upload` require allocate(). What is enqueued may overwrite a set that was
   // filled ahead.
   void set_mode(InputMode mode) {

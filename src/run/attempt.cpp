@@ -122,7 +122,7 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
   if (!plan.config.parallel.offload.empty())
     checks.push_back(check_transfers(world, plan, engine.loads(), engine.stores(), training.steps));
   checks.push_back(check_parameter_count(plan));
-  checks.push_back(check_memory(world, engine, plan));
+  checks.push_back(check_memory(world, session.device, engine, plan));
 }
 
 // Appends the checks of what was gathered from all ranks.

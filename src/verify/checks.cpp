@@ -217,15 +217,20 @@ VerifyEntry check_parameter_count(const Plan& plan) {
                static_cast<double>(std::abs(plan.num_params - formula)));
 }
 
-VerifyEntry check_memory(MpiWorld& world, const Engine& engine, const Plan& plan) {
-  int64_t difference = 0;
+VerifyEntry check_memory(MpiWorld& world, const Device& device, const Engine& engine,
+                         const Plan& plan) {
+  Device::Held planned;
+  planned.host_bytes = engine.input_bytes();
   for (int c = 0; c < num_memory_classes; ++c) {
-    if (static_cast<MemoryClass>(c) == MemoryClass::file) continue;  // no memory
-    difference =
-        std::max(difference, std::abs(engine.arena().allocated_bytes(static_cast<MemoryClass>(c)) -
-                                      plan.class_bytes[static_cast<size_t>(c)]));
+    const auto memory_class = static_cast<MemoryClass>(c);
+    if (memory_class == MemoryClass::file) continue;  // no memory
+    int64_t& sum = is_on_device(memory_class) ? planned.device_bytes : planned.host_bytes;
+    sum += plan.class_bytes[static_cast<size_t>(c)];
   }
-  return exact("memory_as_planned", "max |allocated - planned| bytes of a memory class",
+  const Device::Held& held = device.held();
+  const int64_t difference = std::max(std::abs(held.device_bytes - planned.device_bytes),
+                                      std::abs(held.host_bytes - planned.host_bytes));
+  return exact("memory_as_planned", "max |held - planned| bytes of the device and of host memory",
                static_cast<double>(world.max(difference)));
 }
 

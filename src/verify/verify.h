@@ -64,8 +64,9 @@ VerifyEntry check_memory_errors(double uncorrected);
 // Parameters of the tensor table against the closed formula of the family.
 VerifyEntry check_parameter_count(const Plan& plan);
 
-// Collective: bytes that the arena took, by class, against the plan's. Value: the largest
-// difference.
-VerifyEntry check_memory(MpiWorld& world, const Engine& engine, const Plan& plan);
+// Collective: bytes that `device` holds, of its own memory and of the host's, against those of the
+// plan and of the inputs of replayed steps. Value: the largest difference on any rank.
+VerifyEntry check_memory(MpiWorld& world, const Device& device, const Engine& engine,
+                         const Plan& plan);
 
 }  // namespace gptbench

@@ -105,25 +105,19 @@ TEST(Arena, BuffersShareSlots) {
   EXPECT_EQ(number(arena.address({1, 1}, task)) - base, 2u * 256 + 4);
 }
 
-// Refuses the n-th request and keeps account of what is held.
+// Refuses the n-th request.
 class StingyDevice final : public WrappedDevice {
  public:
   explicit StingyDevice(int refused)
       : WrappedDevice(make_host_device(DeviceKind::ref)), refused_(refused) {}
-  void* allocate(int64_t bytes) override {
-    if (calls_++ == refused_) return nullptr;
-    held_ += bytes;
-    return WrappedDevice::allocate(bytes);
-  }
-  void release(void* memory, int64_t bytes) override {
-    held_ -= bytes;
-    WrappedDevice::release(memory, bytes);
-  }
-  int64_t held() const { return held_; }
+  int64_t bytes() const { return held().device_bytes + held().host_bytes; }
 
  private:
+  void* take(int64_t bytes) override {
+    return calls_++ == refused_ ? nullptr : WrappedDevice::take(bytes);
+  }
+
   int calls_ = 0, refused_ = -1;
-  int64_t held_ = 0;
 };
 
 // Nothing stays held where one class is refused; all is released in the end where none is.
@@ -136,13 +130,13 @@ TEST(Arena, GivesBackWhatItHolds) {
       Arena arena(device, plan);
       const bool needed = refused >= 0 && plan.class_bytes[static_cast<size_t>(refused)] > 0;
       EXPECT_EQ(arena.allocate(), !needed) << "class " << refused;
-      EXPECT_EQ(device.held(), needed ? 0 : total(plan.class_bytes)) << "class " << refused;
+      EXPECT_EQ(device.bytes(), needed ? 0 : total(plan.class_bytes)) << "class " << refused;
       int64_t allocated = 0;
       for (int c = 0; c < num_memory_classes; ++c)
         allocated += arena.allocated_bytes(static_cast<MemoryClass>(c));
-      EXPECT_EQ(allocated, device.held()) << "class " << refused;
+      EXPECT_EQ(allocated, device.bytes()) << "class " << refused;
     }
-    EXPECT_EQ(device.held(), 0) << "class " << refused;
+    EXPECT_EQ(device.bytes(), 0) << "class " << refused;
   }
 }
 

@@ -15,8 +15,6 @@ class WrappedDevice : public Device {
 
   const DeviceInfo& info() const override { return inner_->info(); }
   MemoryOffer memory_offer() const override { return inner_->memory_offer(); }
-  void* allocate(int64_t bytes) override { return inner_->allocate(bytes); }
-  void release(void* memory, int64_t bytes) override { inner_->release(memory, bytes); }
   std::unique_ptr<Queue> make_queue(const std::string& name) override {
     return inner_->make_queue(name);
   }
@@ -40,6 +38,10 @@ class WrappedDevice : public Device {
   const KernelTable& host_kernels(ComputeType compute) const override {
     return inner_->host_kernels(compute);
   }
+
+ protected:
+  void* take(int64_t bytes) override { return inner_->allocate(bytes); }
+  void give(void* memory, int64_t bytes) override { inner_->release(memory, bytes); }
 
  private:
   std::unique_ptr<Device> inner_;

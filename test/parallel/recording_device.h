@@ -141,13 +141,6 @@ class RecordingDevice final : public WrappedDevice, private Recorder {
     WrappedDevice::download(RecordingQueue::inner(queue), host, from, bytes);
   }
 
-  // The inputs of steps lie there.
-  void* allocate_host(int64_t bytes) override {
-    void* const memory = WrappedDevice::allocate_host(bytes);
-    inputs_ = {static_cast<const char*>(memory), static_cast<size_t>(bytes)};
-    return memory;
-  }
-
   Recorder* recorder() override {
     return this;
   }
@@ -159,6 +152,12 @@ class RecordingDevice final : public WrappedDevice, private Recorder {
   std::vector<int64_t> changed_before_wait, changed_after_wait;
 
  private:
+  // The inputs of steps lie there.
+  void* take_host(int64_t bytes) override {
+    void* const memory = WrappedDevice::take_host(bytes);
+    inputs_ = {static_cast<const char*>(memory), static_cast<size_t>(bytes)};
+    return memory;
+  }
   void begin(Queue&) override {
     ++recordings;
     work_ = std::make_unique<Work>();

@@ -286,7 +286,7 @@ TEST(Checks, TransfersAsPlanned) {
 }
 
 // A class of another size on the last rank alone, each in turn, larger and smaller.
-TEST(Checks, MemoryAsPlannedByClass) {
+TEST(Checks, MemoryAsPlanned) {
   MpiWorld world(nullptr, nullptr);
   SmallModel m;
   m.offload = "optimizer";
@@ -296,16 +296,28 @@ TEST(Checks, MemoryAsPlannedByClass) {
   const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
   Engine engine(plan, *device, connections.table, *tokens);
   ASSERT_TRUE(engine.allocate());
-  EXPECT_TRUE(check_memory(world, engine, plan).passed);
+  const auto check = [&](const Plan& expected) {
+    return check_memory(world, *device, engine, expected);
+  };
+  EXPECT_TRUE(check(plan).passed);
   for (int c = 0; c < num_memory_classes; ++c)
     for (const int64_t bytes : {int64_t{256}, int64_t{-64}}) {
       Plan altered = plan;
       if (is_last(world)) altered.class_bytes[static_cast<size_t>(c)] += bytes;
-      const VerifyEntry entry = check_memory(world, engine, altered);
+      const VerifyEntry entry = check(altered);
       const bool is_memory = static_cast<MemoryClass>(c) != MemoryClass::file;
       EXPECT_EQ(entry.value, is_memory ? static_cast<double>(std::abs(bytes)) : 0.0) << c;
       EXPECT_EQ(entry.passed, !is_memory) << c;
     }
+  // What is held beside the plan is found, of either kind, until it is given back.
+  const int64_t bytes = is_last(world) ? 4096 : 0;
+  void* const memory = device->allocate(bytes);
+  EXPECT_EQ(check(plan).value, 4096.0);
+  void* const on_host = device->allocate_host(2 * bytes);
+  EXPECT_EQ(check(plan).value, 8192.0);
+  device->release_host(on_host, 2 * bytes);
+  device->release(memory, bytes);
+  EXPECT_TRUE(check(plan).passed);
 }
 
 TEST(Checks, ParameterCount) {
