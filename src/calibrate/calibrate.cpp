@@ -23,6 +23,7 @@
 #include "memory/budget.h"
 #include "plan/plan.h"
 #include "plan/tasks.h"
+#include "project/work.h"
 #include "run/assemble_record.h"
 #include "run/console.h"
 #include "run/device_setup.h"
@@ -112,9 +113,7 @@ void add_cases_of(const Plan& own, TypeCases& cases) {
     for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t) {
       const Op& op = plan.ops[static_cast<size_t>(index)];
       const int64_t R = rows_of(op, rows);
-      const bool is_forward =
-          op.kind == OpKind::linear_forward || op.kind == OpKind::linear_gelu_forward;
-      if (!is_forward || R == 0) return;
+      if (without_gelu(op.kind) != OpKind::linear_forward || R == 0) return;
       const std::tuple size(R, op.as<GemmSize>().N, op.as<GemmSize>().K);
       sizes.insert(size);
       if (op.has(Slot::left_scale)) in_fp8.insert(size);

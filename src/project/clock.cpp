@@ -117,8 +117,7 @@ double Clock::gemm(const Work& work) {
 
 // As kernels are called in a calibration, without what is fused.
 std::string Clock::measured_name(const Work& work) const {
-  const OpKind op = is_backward_input(work.op) ? OpKind::linear_backward_input : work.op;
-  return std::string(spec_of(op).name) + "_" + (work.fp8 ? "fp8" : type_);
+  return std::string(spec_of(without_gelu(work.op)).name) + "_" + (work.fp8 ? "fp8" : type_);
 }
 
 double Clock::attention(const Work& work) {

@@ -19,7 +19,7 @@ Work gemm_of(const Op& op, double rows) {
   work.fp8 = op.has(Slot::left_scale);
   if (op.kind == OpKind::linear_backward_weight)
     std::tie(work.M, work.N, work.K) = std::tuple(N, K, rows);
-  else if (is_backward_input(op.kind))
+  else if (without_gelu(op.kind) == OpKind::linear_backward_input)
     std::tie(work.M, work.N, work.K) = std::tuple(rows, K, N);
   else
     std::tie(work.M, work.N, work.K) = std::tuple(rows, N, K);
@@ -71,8 +71,10 @@ class Works {
 
 }  // namespace
 
-bool is_backward_input(OpKind kind) {
-  return kind == OpKind::linear_backward_input || kind == OpKind::linear_gelu_backward_input;
+OpKind without_gelu(OpKind kind) {
+  return kind == OpKind::linear_gelu_forward          ? OpKind::linear_forward
+         : kind == OpKind::linear_gelu_backward_input ? OpKind::linear_backward_input
+                                                      : kind;
 }
 
 Work work_of(const Plan& plan, const Op& op, int64_t rows) {

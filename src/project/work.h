@@ -30,8 +30,9 @@ struct Work {
   }
 };
 
-// Gradient of a linear layer's input, with that of the activation before it or not.
-bool is_backward_input(OpKind kind);
+// The operation of a linear layer alone, of one that is fused with a GELU (plan/fuse.h); others as
+// they are.
+OpKind without_gelu(OpKind kind);
 // `rows`: those of the micro-batch that the operation's program has left.
 Work work_of(const Plan& plan, const Op& op, int64_t rows);
 
