@@ -264,6 +264,13 @@ struct Measured {
   }
 };
 
+// Rates that a deck with precision.tf32 gave have the peak of tf32: a projection looks for both by
+// this name.
+void name_tf32(std::vector<KernelRate>& rates) {
+  for (KernelRate& rate : rates)
+    if (rate.flops > 0.0 && rate.type == name_of(ComputeType::fp32)) rate.type = "tf32";
+}
+
 Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& console) {
   constexpr double gemm_weight = 3.0, attention_weight = 1.0, array_weight = 1.0,
                    machine_weight = 0.4, round_weight = 0.5, axis_weight = 3.0,
@@ -312,6 +319,7 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
       return outcome.left_out;
     });
   }
+  if (setup.config.precision.tf32) name_tf32(measured.calibration.kernels);
   measured.left_out = phases.left_out();
   measured.sufficient_s = phases.sufficient_s();
   measured.signal = world.max(static_cast<int64_t>(received_signal()));

@@ -260,6 +260,7 @@ class Fit {
     for (const auto& [type, flops_per_s] : reached) {
       if (is_known && (type != fp8 || !sheet.fp8_tflops.empty())) continue;
       (type == "fp32"   ? sheet.fp32_tflops
+       : type == "tf32" ? sheet.tf32_tflops
        : type == "bf16" ? sheet.bf16_tflops
        : type == "fp16" ? sheet.fp16_tflops
        : type == fp8    ? sheet.fp8_tflops

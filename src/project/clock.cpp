@@ -57,8 +57,8 @@ std::vector<Clock::Placement> Clock::placements_in(const Plan& plan,
 void Clock::set_peaks(const Config& config) {
   const Precision type = type_of_activations(config);
   const bool tf32 = type == Precision::fp32 && config.precision.tf32;
-  peak_ = machine_.capped_peak(tf32 ? "tf32" : name_of(type));
-  type_ = name_of(type);
+  type_ = tf32 ? "tf32" : name_of(type);
+  peak_ = machine_.capped_peak(type_);
   if (config.precision.compute == Precision::fp8) fp8_peak_ = machine_.capped_peak("fp8");
 }
 

@@ -19,7 +19,7 @@ std::vector<std::string> shape_keys() {
   std::vector<std::string> keys = {"all_reduce", "reduce_scatter", "all_gather", "send"};
   for (const char* kernel : {"linear_forward", "linear_backward_input", "linear_backward_weight",
                              "attention_forward", "attention_backward"})
-    for (const char* type : {"fp32", "bf16", "fp16", "fp64", "fp8"})
+    for (const char* type : {"fp32", "tf32", "bf16", "fp16", "fp64", "fp8"})
       keys.push_back(std::string(kernel) + "_" + type);
   return keys;
 }

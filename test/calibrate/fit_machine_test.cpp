@@ -203,6 +203,20 @@ TEST(Fit, GemmsInFp8HaveARateOfTheirOwn) {
   EXPECT_EQ(known.peak("bf16"), 312e12);
 }
 
+// Of a deck with precision.tf32: the peak, the rate and the shapes are those of tf32.
+TEST(Fit, GemmsInTf32HaveThePeakOfTf32) {
+  Calibration calibration = known_machine();
+  for (KernelRate& rate : calibration.kernels)
+    if (rate.flops > 0.0) rate.type = "tf32";
+  NodeFacts facts = host_of_two();
+  const Machine unknown = fit_machine(calibration, facts).machine;
+  EXPECT_NEAR(unknown.peak("tf32") * unknown.gemm_efficiency, gemm_rate, 2e-3 * gemm_rate);
+  EXPECT_EQ(unknown.shapes.at("linear_forward_tf32").size(), 18u);
+  facts.sheet = *find_device("a100_80gb");
+  const Machine known = fit_machine(calibration, facts).machine;
+  EXPECT_NEAR(known.gemm_efficiency, gemm_rate / 156e12, 1e-3 * gemm_rate / 156e12);
+}
+
 // Between and at the end of what is tried.
 TEST(Fit, FindsRampAndSoftmax) {
   for (const auto& [ramp, softmax] : {std::pair{96.0, 12.0}, std::pair{1024.0, 128.0}}) {

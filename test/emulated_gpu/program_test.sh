@@ -21,6 +21,8 @@ same_steps found again
 GPTBENCH_EMULATED_GPU_MIB=256 run calibrated 1 0 --calibrate run.device=cuda run.time_limit_s=1
 says calibrated 'GPTBENCH calibration status=OK verdict=VALID '
 grep -rq '^  accelerator = 1' calibrated || fail "no profile of an accelerator"
+GPTBENCH_EMULATED_GPU_MIB=256 run calibrated_tf32 1 0 --calibrate run.device=cuda precision.tf32=true run.time_limit_s=1
+grep -rq '^  linear_forward_tf32 =' calibrated_tf32 || fail "GEMMs in tf32 have another name"
 
 # Too little memory: what the plan says, and what the first steps of a run find.
 GPTBENCH_EMULATED_GPU_MIB=24 run small_gpu 1 3 run.device=cuda

@@ -11,6 +11,7 @@
 #include "deck/deck.h"
 #include "deck/validate.h"
 #include "project/clock.h"
+#include "project/project.h"
 
 namespace gptbench {
 namespace {
@@ -156,6 +157,24 @@ void expect_scaled_kernels(bool fuses) {
 TEST(Shapes, ScaleTheirKernelsInAProjection) {
   expect_scaled_kernels(false);
   expect_scaled_kernels(true);
+}
+
+// Rates of GEMMs whose factors are rounded to tf32 say nothing of those in fp32, and the other way
+// around.
+TEST(Shapes, OfTf32AreNotThoseOfFp32) {
+  Machine machine = read_machine("a100-80");
+  const Software software = read_software("gptbench");
+  for (const bool tf32 : {false, true}) {
+    const Deck deck = parse_deck("deck", "&run\n device = 'cuda'\n/\n",
+                                 {tf32 ? "precision.tf32=.true." : "precision.tf32=.false."});
+    const Plan plan = stage_plans(deck, 1, machine, software).at(0);
+    const auto step_s = [&](const char* type) {
+      machine.shapes = {{std::string("linear_forward_") + type, {{1.0, 1.0, 1.0, 3.0}}}};
+      return computing_s(plan, machine, software);
+    };
+    EXPECT_EQ(step_s(tf32 ? "fp32" : "tf32"), step_s("bf16"));
+    EXPECT_GT(step_s(tf32 ? "tf32" : "fp32"), 1.1 * step_s("bf16"));
+  }
 }
 
 // So do collectives and messages from rank to rank, each by its own name.
