@@ -31,7 +31,13 @@ class Exchange {
         compute_(device.make_queue("calibration")),
         event_(device.make_event()),
         in_(static_cast<float*>(device.allocate(bytes))),
-        out_(static_cast<float*>(device.allocate(bytes))) {}
+        out_(static_cast<float*>(device.allocate(bytes))) {
+    // Memory of a host that was never written is one page of zeros, which stays in the caches.
+    if (!has_memory()) return;
+    device.fill_zero(*compute_, in_, bytes);
+    device.fill_zero(*compute_, out_, bytes);
+    compute_->synchronize();
+  }
   ~Exchange() {
     device_.release(in_, bytes_);
     device_.release(out_, bytes_);
