@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "measure/binding.h"
 
 extern char** environ;
 
@@ -46,16 +47,6 @@ std::string cpu_model(const std::string& architecture) {
   if (implementer == "0x46" && part == "0x001") return "Fujitsu A64FX";
   if (part.empty()) return architecture;
   return architecture + " (CPU implementer " + implementer + ", part " + part + ")";
-}
-
-int64_t count_sockets() {
-  std::set<std::string> sockets;
-  for (int cpu = 0;; ++cpu) {
-    const std::string socket = first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                                          "/topology/physical_package_id");
-    if (socket.empty()) return std::max<int64_t>(1, static_cast<int64_t>(sockets.size()));
-    sockets.insert(socket);
-  }
 }
 
 // Adds the processors that a thread may run on. Grows the mask until the kernel accepts it: nodes
@@ -138,6 +129,17 @@ std::string environment(std::initializer_list<const char*> prefixes) {
 }
 
 }  // namespace
+
+int64_t count_sockets(const std::string& root) {
+  const std::string folder = root + "/sys/devices/system/cpu/";
+  std::set<std::string> sockets;
+  for (const int cpu : numbers_of_list(first_line(folder + "online"))) {
+    const std::string socket =
+        first_line(folder + "cpu" + std::to_string(cpu) + "/topology/physical_package_id");
+    if (!socket.empty()) sockets.insert(socket);
+  }
+  return std::max<int64_t>(1, static_cast<int64_t>(sockets.size()));
+}
 
 SystemInfo system_info() {
   SystemInfo info;

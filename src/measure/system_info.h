@@ -17,6 +17,10 @@ struct SystemInfo {
 
 SystemInfo system_info();
 
+// Sockets that hold the processors which are online; 1 where the system does not say. `root` stands
+// before /sys.
+int64_t count_sockets(const std::string& root = "");
+
 // First line of a file of the system, trimmed; "" where it cannot be read.
 std::string first_line(const std::string& path);
 

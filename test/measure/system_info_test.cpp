@@ -4,6 +4,8 @@
 #include <sched.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <regex>
 #include <thread>
@@ -13,6 +15,8 @@
 
 namespace gptbench {
 namespace {
+
+namespace fs = std::filesystem;
 
 TEST(SystemInfo, NamesTheMachine) {
   const SystemInfo info = system_info();
@@ -53,6 +57,25 @@ TEST(SystemInfo, BindingIsThatOfAllThreads) {
   done.set_value();
   other.join();
   EXPECT_EQ(info.binding, core_list(processors));
+}
+
+// A made /sys/devices/system/cpu whose processors 1 and 4 are offline: their folders stay, without
+// a topology.
+TEST(SystemInfo, SocketsAreThoseOfOnlineProcessors) {
+  const fs::path root = fs::path(testing::TempDir()) / "made_sockets",
+                 folder = root / "sys/devices/system/cpu";
+  fs::remove_all(root);
+  EXPECT_EQ(count_sockets(root.string()), 1);
+  const std::vector<int> sockets = {0, -1, 0, 1, -1, 3};
+  for (size_t cpu = 0; cpu < sockets.size(); ++cpu) {
+    const fs::path own = folder / ("cpu" + std::to_string(cpu));
+    fs::create_directories(sockets[cpu] < 0 ? own : own / "topology");
+    if (sockets[cpu] >= 0)
+      std::ofstream(own / "topology/physical_package_id") << sockets[cpu] << "\n";
+  }
+  std::ofstream(folder / "online") << "0,2-3,5\n";
+  EXPECT_EQ(count_sockets(root.string()), 3);
+  fs::remove_all(root);
 }
 
 TEST(SystemInfo, CoreListJoinsRuns) {
