@@ -162,8 +162,27 @@ struct CalibrationSetup {
   bool has_deck = false;
 };
 
+// Collective. Ranks of the fullest node, Q. Throws unless node n holds ranks n Q to (n + 1) Q - 1:
+// what is within a node and what is between nodes is told from the places in a grid, as in a
+// projection.
+int64_t checked_ranks_per_node(MpiWorld& world) {
+  const int64_t per_node = world.max(world.node_size()), node = world.rank() / per_node;
+  agreed(world, [&] {
+    if (world.node() == node) return;
+    throw Error(Exit::usage,
+                printed("calibration: rank %lld is on node %lld, but with %lld ranks per node it "
+                        "belongs on node %lld; ranks must fill one node after the other, as mpirun "
+                        "--map-by core and srun --distribution=block place them, with the same "
+                        "number on each",
+                        static_cast<long long>(world.rank()), static_cast<long long>(world.node()),
+                        static_cast<long long>(per_node), static_cast<long long>(node)));
+  });
+  return per_node;
+}
+
 // Collective. With the deck of the command line, or the default one.
 CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
+  const int64_t ranks_per_node = checked_ranks_per_node(world);
   const bool has_deck = !line.deck.empty();
   CommandLine named = line;
   if (!has_deck) named.deck = "(default deck of --calibrate)";
@@ -191,7 +210,7 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
       setup.types.push_back(cases_of(setup.config, type, world, *setup.device, has_deck));
   });
   setup.axes = has_deck ? messages_of(world, setup.types.front().plan)
-                        : default_messages(world.size(), world.num_nodes(), world.node_size());
+                        : default_messages(world.size(), world.num_nodes(), ranks_per_node);
   return setup;
 }
 

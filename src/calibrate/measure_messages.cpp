@@ -171,7 +171,7 @@ MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& pla
   Plan own = plan;
   own.grid = messages.grid;
   const std::unique_ptr<Communicator> communicator = make_communicator(world, own, messages.axis);
-  const GroupShape shape = shape_of(own.grid, 0, messages.axis, world.node_size());
+  const GroupShape shape = shape_of(own.grid, 0, messages.axis, world.max(world.node_size()));
   int64_t largest = largest_message_bytes;
   while (4 * largest > room_bytes && largest > smallest_message_bytes) largest /= 2;
   largest = world.min(largest);

@@ -101,6 +101,23 @@ for ranks in 1 2; do
   grep -q '"kernel": *"sum_of_arrays"' shown || fail "what was measured is not in the result"
 done
 
+# Ranks that take turns on two nodes, and nodes of 3, 2 and 1 rank: what is within a node would be taken for between.
+# ranks_on 'RANKS OF A NODE, RANK BY RANK': as GPTBENCH_RANKS_PER_NODE makes nodes, rank r on node r / its number.
+ranks_on() {
+  local sizes
+  read -ra sizes <<<"$1"
+  case="ranks on nodes by $1"
+  # shellcheck disable=SC2016  # expanded by the inner shell
+  (cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH ${#sizes[@]}" &&
+    exec "${limited[@]}" "${launch[@]}" sh -c 'shift "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec env "GPTBENCH_RANKS_PER_NODE=$1" "$0" --calibrate run.device=host run.time_limit_s=1' "$GPTBENCH" "${sizes[@]}") >out 2>err
+  status=$?
+  [ "$status" -eq 2 ] || fail "status $status instead of 2"
+}
+ranks_on "4 1 4 2"
+grep -q 'rank 1 is on node 1, but with 2 ranks per node it belongs on node 0; ranks must fill one node' err || fail "$(cat err)"
+ranks_on "3 3 3 3 3 1"
+grep -q 'rank 5 is on node 2, but with 3 ranks per node it belongs on node 1; ' err || fail "$(cat err)"
+
 # A rank that is stopped is named by the other.
 case="a rank is stopped"
 rm -rf "$work" out
