@@ -403,7 +403,10 @@ class Fit {
       const GroupShape group{rate.ranks, rate.per_node,
                              std::max<int64_t>(1, facts_.ranks_per_node / rate.per_node)};
       if (rate.op == spec_of(OpKind::send).name) {
-        const bool same_node = rate.per_node > 1;  // as neighbours are
+        // Neighbours are places 0 and 1, 2 and 3, ... Where a node holds an odd number of places,
+        // only some of them share a node; the time is that of the slowest.
+        const bool same_node = rate.per_node > 1;
+        if (same_node && rate.nodes() > 1 && rate.per_node % 2 != 0) continue;
         const double model_s = message_s(links, bytes, same_node ? 0 : 1, group.sharing);
         add_message(rate, 2, same_node ? 2 : 1, model_s);
         continue;

@@ -152,6 +152,26 @@ TEST(Fit, KeepsWhatAMessageTakes) {
   EXPECT_EQ(fitted.machine.shapes.at("reduce_scatter").size(), 2u);
 }
 
+// Neighbours are places 0 and 1, 2 and 3, ...: of 3 ranks per node some are on one node and some
+// are not.
+TEST(Fit, KeepsSendsOfNeighboursThatAreAllAlike) {
+  const auto sends_of = [](int64_t ranks, int64_t per_node) {
+    Calibration calibration = known_machine();
+    const int64_t bytes = 1 << 20;
+    calibration.messages.push_back({"data", "send", "f32", "none", ranks, per_node, bytes,
+                                    bytes / 4, static_cast<double>(bytes) / bus_rate});
+    NodeFacts facts = host_of_two();
+    facts.ranks_per_node = per_node;
+    facts.nodes = ranks / per_node;
+    const MeasuredShapes shapes = fit_machine(calibration, facts).machine.shapes;
+    return shapes.count("send") == 0 ? 0.0 : shapes.at("send").at(0).N;
+  };
+  EXPECT_EQ(sends_of(6, 3), 0.0);
+  EXPECT_EQ(sends_of(3, 3), 2.0);
+  EXPECT_EQ(sends_of(8, 4), 2.0);
+  EXPECT_EQ(sends_of(2, 1), 1.0);
+}
+
 // Three GEMMs beside a message take what they take alone and half of the message; what is measured
 // beyond none and all of it is noise.
 TEST(Fit, MeasuresWhatMessagesCost) {
