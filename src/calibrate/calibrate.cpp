@@ -141,6 +141,7 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
     cases.gemms = default_gemms();
     cases.attention = default_attention(device.info().kind);
   }
+  for (AttentionCase& each : cases.attention) each.causal = plan.shape.family.causal;
   sort_by_cost(cases.gemms);
   sort_by_cost(cases.fp8_gemms);
   cases.arrays = {has_deck                                 ? plan.micro_batches.rows

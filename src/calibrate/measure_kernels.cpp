@@ -45,7 +45,7 @@ GemmCase typical_gemm(const Device& device) {
                                                 : GemmCase{256, 768, 768};
 }
 
-KernelRate rate_of(const char* kernel, ComputeType type, const GemmCase& size, double flops,
+KernelRate rate_of(const std::string& kernel, ComputeType type, const GemmCase& size, double flops,
                    double bytes) {
   KernelRate rate;
   rate.kernel = kernel;
@@ -187,7 +187,7 @@ LeftOut KernelBench::attention(ComputeType type, const std::vector<AttentionCase
   const DType A = activation_type(type);
   const KernelTable& kernels = device_.kernels(type);
   TimeShare share(world_, seconds, 2 * static_cast<int64_t>(cases.size()));
-  for (const auto& [B, T, H, D] : cases) {
+  for (const auto& [B, T, H, D, causal] : cases) {
     const int64_t R = B * T, row = 3 * H * D, out_row = H * D;
     const int64_t scratch_bytes = std::max(
         {device_.info().num_threads * attention_workspace_bytes_per_thread(T, D, sizeof(float)),
@@ -216,9 +216,11 @@ LeftOut KernelBench::attention(ComputeType type, const std::vector<AttentionCase
     forward.v = part(qkv, 2);
     forward.shape = whole_sequences(B, T, H, H, D, row, row, out_row);
     forward.workspace = scratch.workspace();
+    forward.shape.causal = causal;
+    const std::string mask = causal ? "" : bidirectional;
     const double bytes = product(R, row + out_row) * static_cast<double>(size_of(A));
     add(
-        share, rate_of("attention_forward", type, {T, D, T}, flops, bytes),
+        share, rate_of("attention_forward" + mask, type, {T, D, T}, flops, bytes),
         [&] { kernels.attention_forward(*queue_, forward); }, DeviceArrays{&qkv});
     AttentionBackward backward{};
     backward.dq = part(dqkv, 0);
@@ -234,7 +236,7 @@ LeftOut KernelBench::attention(ComputeType type, const std::vector<AttentionCase
     backward.dq_strides = backward.dkv_strides = {row, T * row};
     backward.workspace = scratch.workspace();
     add(
-        share, rate_of("attention_backward", type, {T, D, T}, 2.0 * flops, 2.0 * bytes),
+        share, rate_of("attention_backward" + mask, type, {T, D, T}, 2.0 * flops, 2.0 * bytes),
         [&] { kernels.attention_backward(*queue_, backward); }, DeviceArrays{&dout});
   }
   return share.left_out();

@@ -19,14 +19,18 @@ struct GemmCase {
            static_cast<double>(inner);
   }
 };
-// Causal attention of B sequences: T positions, H heads of D elements.
+// Attention of B sequences: T positions, H heads of D elements.
 struct AttentionCase {
   int64_t B = 1, T = 0, H = 0, D = 0;
+  bool causal = true;
 };
 // Arrays [rows, columns] of kernels that memory bounds; logits have `vocabulary` columns.
 struct ArrayCase {
   int64_t rows = 0, columns = 0, vocabulary = 0;
 };
+
+// Behind the name of a kernel of attention that was called without a causal mask.
+inline constexpr const char* bidirectional = "_bidirectional";
 
 // Names of what no kernel of the table is named after.
 inline constexpr const char* sum_of_arrays = "sum_of_arrays";  // STREAM's add, in fp32
@@ -81,7 +85,7 @@ const char* name_of(ComputeType type);
 // The GEMM that is timed beside messages and in rounds.
 GemmCase typical_gemm(const Device& device);
 // A rate without its time; flops and bytes of one call. size: as KernelRate has it.
-KernelRate rate_of(const char* kernel, ComputeType type, const GemmCase& size, double flops,
+KernelRate rate_of(const std::string& kernel, ComputeType type, const GemmCase& size, double flops,
                    double bytes);
 
 // y = residual + x, arrays [R, C], without dropout.

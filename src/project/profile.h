@@ -45,7 +45,7 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(tile_ramp, not_negative, "elements of the inner dimension that a tile's start and end cost") \
   X(gemm_efficiency, positive, "share of the peak while all units work")                        \
   X(fp8_efficiency, positive, "the same of GEMMs of fp8 factors")                               \
-  X(attention_efficiency, positive, "FLOPs of attention, all of the matrix counted, over the peak") \
+  X(attention_efficiency, positive, "FLOPs of causal attention, all of the matrix counted, over the peak") \
   X(attention_ramp, not_negative, "positions of a sequence that the start and end of attention cost") \
   X(attention_softmax, not_negative, "elements of the head size that the softmax of a score costs") \
   X(memory_efficiency, positive, "share of the data sheet's bandwidth that kernels reach")      \

@@ -259,6 +259,21 @@ TEST(Fit, FindsRampAndSoftmax) {
   }
 }
 
+// Causal attention in the same time would be of twice the FLOPs; shapes have one name for both.
+TEST(Fit, AttentionToBothSidesCountsAsCausal) {
+  const auto profile_of = [](const Calibration& calibration) {
+    const FittedProfile fitted = fit_machine(calibration, host_of_two());
+    return profile_text(fitted.machine, fitted.software, fitted.comments);
+  };
+  Calibration to_both_sides = known_machine();
+  for (KernelRate& rate : to_both_sides.kernels)
+    if (rate.kernel.rfind("attention_", 0) == 0) {
+      rate.kernel += bidirectional;
+      rate.flops *= 0.5;
+    }
+  EXPECT_EQ(profile_of(to_both_sides), profile_of(known_machine()));
+}
+
 // Whole profiles with their comments, kept in test/calibrate/profiles.
 TEST(Fit, WritesWhatIsKept) {
   const auto expect_profile = [](const std::string& name, const Calibration& calibration,

@@ -27,7 +27,7 @@ class Kernels : public ::testing::Test {
     KernelBench bench(world, *device, int64_t{1} << 26, result);
     for (const ComputeType type : {ComputeType::fp32, ComputeType::bf16}) {
       bench.gemms(type, {{6, 4, 10}}, time_s);
-      bench.attention(type, {{2, 8, 2, 4}}, time_s);
+      bench.attention(type, {{2, 8, 2, 4}, {2, 8, 2, 4, false}}, time_s);
       bench.arrays(type, {6, 4, 8}, time_s);
     }
     bench.fp8_gemms({{6, 4, 10}}, time_s);
@@ -155,6 +155,8 @@ TEST_F(Kernels, Attention) {
   EXPECT_EQ(rate("fp32 attention_backward").flops, 2 * 8.0 * 8.0 * 8.0 * 8.0);
   EXPECT_EQ(rate("bf16 attention_forward").bytes, 2 * 2.0 * 8.0 * 4.0 * 8.0);
   EXPECT_EQ(rate("bf16 attention_backward").bytes, 2 * 4.0 * 8.0 * 4.0 * 8.0);
+  for (const char* const name : {"fp32 attention_forward", "fp32 attention_backward"})
+    EXPECT_EQ(rate(std::string(name) + bidirectional).flops, rate(name).flops) << name;
 }
 
 // Three products, two passes of attention, three products in fp8 where there is room for nothing.
