@@ -69,7 +69,7 @@ Misfit misfit_of(const Rates& rates, const std::function<double(const KernelRate
 // of that, which forms half of the matrix that its FLOPs count (project/clock.cpp).
 Calibration with_causal_attention(Calibration calibration) {
   for (KernelRate& rate : calibration.kernels) {
-    const size_t end = rate.kernel.find(bidirectional);
+    const size_t end = rate.kernel.find(without_mask);
     if (end == std::string::npos) continue;
     rate.kernel.erase(end);
     rate.flops *= 2.0;

@@ -217,7 +217,7 @@ LeftOut KernelBench::attention(ComputeType type, const std::vector<AttentionCase
     forward.shape = whole_sequences(B, T, H, H, D, row, row, out_row);
     forward.workspace = scratch.workspace();
     forward.shape.causal = causal;
-    const std::string mask = causal ? "" : bidirectional;
+    const std::string mask = causal ? "" : without_mask;
     const double bytes = product(R, row + out_row) * static_cast<double>(size_of(A));
     add(
         share, rate_of("attention_forward" + mask, type, {T, D, T}, flops, bytes),

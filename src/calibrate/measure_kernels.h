@@ -30,7 +30,7 @@ struct ArrayCase {
 };
 
 // Behind the name of a kernel of attention that was called without a causal mask.
-inline constexpr const char* bidirectional = "_bidirectional";
+inline constexpr const char* without_mask = "_bidirectional";
 
 // Names of what no kernel of the table is named after.
 inline constexpr const char* sum_of_arrays = "sum_of_arrays";  // STREAM's add, in fp32
