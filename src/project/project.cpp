@@ -89,6 +89,11 @@ void set_rates(const StepWork& work, const Machine& machine, Projection& project
                             static_cast<double>(work.plan().shape.T) / projection.time.sec_per_it;
 }
 
+DeviceKind planned_device(const RunConfig& run, const Machine& machine) {
+  if (run.device != DeviceKind::auto_) return run.device;
+  return machine.accelerator != 0.0 ? DeviceKind::cuda : DeviceKind::host;
+}
+
 }  // namespace
 
 double expected_largest(double n) {
@@ -106,11 +111,18 @@ double expected_largest(double n) {
   return last = sum;
 }
 
+std::string library_remark(const Deck& deck, const Machine& machine) {
+  const RunConfig& run = deck.config.run;
+  if (run.comm != CommLibrary::mpi || planned_device(run, machine) != DeviceKind::cuda) return "";
+  return "run.comm = 'mpi': planned as for NCCL, with the links of machine " + machine.name +
+         "; copies through the host count only in a profile that a calibration with this key "
+         "measured";
+}
+
 PlannedRun planned_run(const Deck& deck, int64_t ranks, const Machine& machine,
                        const Software& software) {
   Config config = resolve(deck, ranks);
-  if (config.run.device == DeviceKind::auto_)
-    config.run.device = machine.accelerator != 0.0 ? DeviceKind::cuda : DeviceKind::host;
+  config.run.device = planned_device(config.run, machine);
   config.run.comm = config.run.device == DeviceKind::cuda ? CommLibrary::nccl : CommLibrary::mpi;
   config.run.mpi_arrays = MpiArrays::host;
   if (!config.parallel.offload.empty() && config.parallel.offload_target == OffloadTarget::file)

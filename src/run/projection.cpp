@@ -167,6 +167,8 @@ std::string run_projection(const CommandLine& line, const std::string& argv) {
   const Projection projection = project(work, machine, software);
   ProjectionReport report = {work, projection, machine, software, line.tokens};
   report.remarks = std::move(remarks);
+  if (const std::string remark = library_remark(deck, machine); !remark.empty())
+    report.remarks.push_back(remark);
   if (!line.result_directory.empty()) {
     write_result(line.result_directory, projected_record(deck, report, argv));
     write_trace(line.result_directory, work, step_timeline(work, machine, software));

@@ -83,6 +83,8 @@ std::string search_text(const SearchReport& report) {
               format_count(search.layouts) + " of " + format_count(report.ranks) + " ranks for " +
                   format_count(search.global_batch_size) + " sequences per step, of which " +
                   format_count(search.fitting) + " are legal and fit");
+  if (const std::string remark = library_remark(report.deck, report.machine); !remark.empty())
+    text += hanging(std::string(16, ' '), remark);
   if (!search.left_out.empty()) text += "Left out, by the keys that do not go together\n";
   for (const LeftOut& left : search.left_out)
     text += hanging(printed("%13s   ", format_count(left.count).c_str()),

@@ -262,6 +262,17 @@ TEST(Projection, AttentionToBothSidesTakesTwiceAsLong) {
 }
 
 // A processor copies within its own memory, where what is offloaded stays.
+// Of GPUs alone, and where the deck names the library.
+TEST(Projection, SaysThatMessagesOfMpiArePlannedAsOfNccl) {
+  const auto remark = [](const char* machine, const char* comm) {
+    return library_remark(parse_deck("deck", std::string("&run comm = '") + comm + "' /", {}),
+                          read_machine(machine));
+  };
+  EXPECT_EQ(remark("h100", "mpi").rfind("run.comm = 'mpi': planned as for NCCL, ", 0), 0u);
+  EXPECT_EQ(remark("h100", "auto"), "");
+  EXPECT_EQ(remark("a64fx-2.2", "mpi"), "");
+}
+
 TEST(Projection, OffloadOnAProcessor) {
   const Machine a64fx = read_machine("a64fx-2.0");
   const auto deck = [](const char* offload) {
