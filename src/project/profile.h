@@ -2,9 +2,9 @@
 // They are namelists, input/machines/NAME.in and input/software/NAME.in, which are part of the
 // program and say where each figure comes from; a path names a profile of the user's own. Every key
 // must be given, so that no figure of a projection stands in code; only what says how nodes are
-// connected may be left out: all reach each other at full bandwidth. input/profiles.md lists the
-// keys. One file may hold a group &machine, a group &software, the data sheet of the device and a
-// group &shapes.
+// connected (all reach each other at full bandwidth) and which figures are measured may be left
+// out. input/profiles.md lists the keys. One file may hold a group &machine, a group &software, the
+// data sheet of the device and a group &shapes.
 #pragma once
 
 #include <map>
@@ -29,7 +29,8 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
                       fraction = {true, false, 1.0, "0 to 1"}, flag = {true, true, 1.0, "0 or 1"},
                       count = {false, true, 1e9, "1, 2, 3, ..."},
                       optional = {true, false, 1e9, ">= 0", true},
-                      optional_count = {true, true, 1e9, "0, 1, 2, ...", true};
+                      optional_count = {true, true, 1e9, "0, 1, 2, ...", true},
+                      optional_flag = {true, true, 1.0, "0 or 1", true};
 }  // namespace figure_range
 
 // Keys of &machine beside `device`, the name of a data sheet (input/devices.in) from which peaks,
@@ -93,7 +94,8 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
 #define GPTBENCH_SPREAD_KEYS(X)                                                                \
   X(spread, not_negative, "standard deviation of ln(projected / measured time) over rows that were not fitted") \
   X(spread_per_doubling, not_negative, "added to it by each doubling of the ranks beyond known_ranks") \
-  X(known_ranks, count, "largest number of ranks among the rows that the profile was fitted to")
+  X(known_ranks, count, "largest number of ranks among the rows that the profile was fitted to") \
+  X(known_spread, optional_flag, "1: spread is that of measured rows; 0: it is assumed")
 #define GPTBENCH_SOFTWARE_KEYS(X) \
   GPTBENCH_WORK_KEYS(X) GPTBENCH_MEMORY_KEYS(X) GPTBENCH_MESSAGE_KEYS(X) GPTBENCH_SPREAD_KEYS(X)
 // clang-format on

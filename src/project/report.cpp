@@ -82,6 +82,11 @@ std::vector<std::string> remarks_of(const ProjectionReport& report) {
   if (const std::vector<std::string> keys = unmeasured_keys(report); !keys.empty())
     remarks.push_back("machine " + machine.name +
                       ": its calibration assumes, and did not measure, " + join(keys, ", "));
+  const Software& software = report.software;
+  if (software.known_spread == 0.0)
+    remarks.push_back(printed(
+        "software %s: spread = %.2g is assumed, not that of measured rows, and so is the band",
+        software.name.c_str(), software.spread));
   return remarks;
 }
 
@@ -104,7 +109,8 @@ std::string projection_text(const ProjectionReport& report) {
   const std::string &machine = report.machine.name, &software = report.software.name;
   std::string text = "Projected, not measured: " + machine + ", " + software + "\n" +
                      "Grid            " + describe(plan.grid) +
-                     printed(", %lld nodes\n", static_cast<long long>(nodes_of(report)));
+                     printed(", %lld node%s\n", static_cast<long long>(nodes_of(report)),
+                             nodes_of(report) == 1 ? "" : "s");
   const BatchConfig& batch = plan.config.batch;
   text += printed("Batch           %lld sequences per step, %lld per micro-batch\n",
                   static_cast<long long>(batch.global_batch_size),

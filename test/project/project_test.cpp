@@ -340,6 +340,20 @@ TEST(Projection, LastLine) {
   EXPECT_NE(unknown.find("energy unknown"), std::string::npos);
   EXPECT_NE(unknown.find("between_us"), std::string::npos);
   EXPECT_EQ(text.find("between_us"), std::string::npos);
+  Software assumed = fsdp();
+  assumed.known_spread = 0.0;
+  const std::string poor = projection_text({work, projection, a100(), assumed, 3e11});
+  EXPECT_NE(poor.find("fsdp: spread = 0.035 is assumed"), std::string::npos) << poor;
+  EXPECT_EQ(text.find("assumed"), std::string::npos);
+}
+
+TEST(Projection, CountsNodes) {
+  const auto text_of = [](int64_t ranks) {
+    const StepWork work = zero3(ranks, 1);
+    return projection_text({work, project(work, a100(), fsdp()), a100(), fsdp()});
+  };
+  EXPECT_NE(text_of(8).find(" = 8 ranks, 1 node\n"), std::string::npos);
+  EXPECT_NE(text_of(16).find(" = 16 ranks, 2 nodes\n"), std::string::npos);
 }
 
 }  // namespace
