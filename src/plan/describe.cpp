@@ -263,8 +263,9 @@ std::string describe_briefly(const Plan& plan, const std::vector<StageFigures>& 
 std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) {
   std::string text;
   line(text, "Grid            %s", describe(plan.grid).c_str());
-  line(text, "                fastest axis first; %lld thread%s per rank",
-       static_cast<long long>(plan.device.threads), plan.device.threads == 1 ? "" : "s");
+  line(text, "                fastest axis first; run.device = '%s', %lld thread%s per rank",
+       name_of(plan.config.run.device).c_str(), static_cast<long long>(plan.device.threads),
+       plan.device.threads == 1 ? "" : "s");
   describe_model(text, plan);
   describe_batch(text, plan);
   describe_zero(text, plan);
