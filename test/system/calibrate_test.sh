@@ -41,7 +41,10 @@ grep -q '^  linear_forward_fp8 =$' "$decks/profile.in" || fail "no shapes of GEM
 grep -Eq '^  fp8_efficiency = [0-9.]+  ! fitted to .*, fp8$' "$decks/profile.in" || fail "no rate of GEMMs in fp8"
 run 0 --project "$decks/tiny.in" --machine "$decks/profile.in" --ranks 1 precision.compute=fp8
 grep -Eq '^GPTBENCH projection sec_per_it=[0-9.e+-]+ ' out || fail "no projection in fp8"
-calibrates tiny-calibration bf16 2 "$decks/tiny.in" precision.compute=bf16 parallel.zero_stage=3
+# Attention to both sides, with which a deck of causal attention is projected as well.
+calibrates tiny-calibration bf16 2 "$decks/tiny.in" precision.compute=bf16 parallel.zero_stage=3 model.family=bert
+grep -q '"kernel": *"attention_forward_bidirectional"' shown || fail "attention is not that of the deck"
+grep -q '^  attention_forward_bf16 =$' "$decks/profile.in" || fail "no shapes of attention"
 [ "$(profiled ranks_per_node)" = 2.0 ] || fail "$(profiled ranks_per_node) ranks per node"
 # Two ranks of a host share what one has; both figures have four digits.
 awk -v one="$memory" -v two="$(profiled memory_gb)" 'BEGIN { d = 2 * two / one - 1; exit !(d * d < 4e-6) }' ||
