@@ -31,13 +31,7 @@ class Exchange {
         compute_(device.make_queue("calibration")),
         event_(device.make_event()),
         in_(static_cast<float*>(device.allocate(bytes))),
-        out_(static_cast<float*>(device.allocate(bytes))) {
-    // Memory of a host that was never written is one page of zeros, which stays in the caches.
-    if (!has_memory()) return;
-    device.fill_zero(*compute_, in_, bytes);
-    device.fill_zero(*compute_, out_, bytes);
-    compute_->synchronize();
-  }
+        out_(static_cast<float*>(device.allocate(bytes))) {}
   ~Exchange() {
     device_.release(in_, bytes_);
     device_.release(out_, bytes_);
@@ -58,6 +52,7 @@ class Exchange {
   // One operation about an array of `count` elements; the next begins when it has completed.
   void call(OpKind kind, int64_t count) {
     if (communicator_ == nullptr) return;
+    write_once(count);
     if (kind == OpKind::send) return bounce(count);
     start(kind, count);
     wait();
@@ -97,6 +92,15 @@ class Exchange {
   }
 
  private:
+  // Memory of a host that was never written is one page of zeros, which stays in the caches. The
+  // call that warms up writes what is passed on: sizes that are left out cost no time.
+  void write_once(int64_t count) {
+    if (count <= written_) return;
+    device_.fill_zero(*compute_, in_ + written_, (count - written_) * element_bytes);
+    compute_->synchronize();
+    written_ = count;
+  }
+
   void wait() {
     queue_->record(*event_);
     queue_->wait(*event_);
@@ -127,6 +131,7 @@ class Exchange {
   std::unique_ptr<Queue> queue_, compute_;
   std::unique_ptr<Event> event_;
   float *in_, *out_;
+  int64_t written_ = 0;  // elements of in_
 };
 
 }  // namespace
