@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/sort_numbers.h"
@@ -89,30 +90,60 @@ std::string name_of_work(const Work& work) {
   return name + printed(" %.0fx%.0fx%.0f", work.M, work.N, work.K);
 }
 
-// The stages whose times the record has: all; of a projection the one that computes most.
-std::vector<Plan> timed_stages(const Record& record) {
-  const std::vector<Plan> plans = stage_plans(plan_of(record));
-  if (record.projection.machine.empty()) return plans;
-  const auto flops = [](const Plan& plan) {
-    return plan.costs.model_flops + plan.costs.recompute_flops;
-  };
-  return {*std::max_element(plans.begin(), plans.end(),
-                            [&](const Plan& a, const Plan& b) { return flops(a) < flops(b); })};
+// A plan, and the number of replicas that have a rank with this plan.
+struct CountedPlan {
+  Plan plan;
+  double replicas = 1.0;
+};
+
+// The plans of the ranks whose times the record has: one of each stage, of a replica with the
+// larger share of the batch, and of one with the smaller share where shares differ. Of a projection
+// the stage of the first replica that computes most.
+std::vector<CountedPlan> timed_plans(const Record& record) {
+  const Plan first = plan_of(record);
+  std::vector<Plan> stages = stage_plans(first);
+  if (!record.projection.machine.empty()) {
+    const auto flops = [](const Plan& plan) {
+      return plan.costs.model_flops + plan.costs.recompute_flops;
+    };
+    return {{*std::max_element(stages.begin(), stages.end(),
+                               [&](const Plan& a, const Plan& b) { return flops(a) < flops(b); }),
+             1.0}};
+  }
+  const int64_t replicas = first.grid.data;
+  const int64_t larger = first.config.batch.global_batch_size % replicas;  // 0: all are alike
+  std::vector<CountedPlan> plans;
+  for (Plan& plan : stages)
+    plans.push_back({std::move(plan), static_cast<double>(larger > 0 ? larger : replicas)});
+  if (larger == 0) return plans;
+  Coordinates last = first.at;
+  last.data = replicas - 1;
+  for (Plan& plan : stage_plans(
+           make_plan(first.config, first.grid.size(), first.grid.rank_of(last), first.device)))
+    plans.push_back({std::move(plan), static_cast<double>(replicas - larger)});
+  return plans;
 }
 
-// Operations of all stages, with the calls of a mean rank.
-std::vector<Counted> count_operations(const std::vector<Plan>& plans,
+// Operations of all plans, with the calls of a mean rank.
+std::vector<Counted> count_operations(const std::vector<CountedPlan>& plans,
                                       const std::optional<Machine>& machine,
                                       const Software& software) {
   std::map<decltype(Work{}.key()), Counted> counted;
-  for (const Plan& plan : plans) {
+  double all = 0.0;
+  for (const CountedPlan& each : plans) all += each.replicas;
+  for (const CountedPlan& of : plans) {
+    const Plan& plan = of.plan;
+    const double share = of.replicas / all;
     std::map<decltype(Work{}.key()), double> calls;
     RankWork rank;
     for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
-      const Work work = work_of(plan, plan.ops[static_cast<size_t>(index)], rows);
-      if (work.kind == Work::Kind::none || times == 0) return;
+      const Op& op = plan.ops[static_cast<size_t>(index)];
+      const Work work = work_of(plan, op, rows);
+      // An empty micro-batch multiplies nothing.
+      const bool is_empty = op.flops_per_row > 0.0 && work.flops == 0.0;
+      if (work.kind == Work::Kind::none || is_empty || times == 0) return;
       const auto [found, is_new] = calls.insert({work.key(), 0.0});
-      found->second += static_cast<double>(times) / static_cast<double>(plans.size());
+      found->second += share * static_cast<double>(times);
       if (is_new) rank.works.push_back(work);
     });
     rank.plan = plan;
@@ -128,9 +159,9 @@ std::vector<Counted> count_operations(const std::vector<Plan>& plans,
       each.projected_s = seconds[i];
     }
   }
-  std::vector<Counted> all;
-  for (const auto& each : counted) all.push_back(each.second);
-  return all;
+  std::vector<Counted> operations;
+  for (const auto& each : counted) operations.push_back(each.second);
+  return operations;
 }
 
 // Seconds of one call at the ceilings, by FLOPs and by bytes; none of what the host computes or the
@@ -339,14 +370,14 @@ StepAccount account_of(const Record& record, const std::optional<Machine>& machi
   std::optional<Machine> here = machine;
   if (here && record.summary.ranks_per_node > 0)
     here->ranks_per_node = static_cast<double>(record.summary.ranks_per_node);
-  const std::vector<Plan> plans = timed_stages(record);
+  const std::vector<CountedPlan> plans = timed_plans(record);
   const std::vector<Counted> counted = count_operations(plans, here, software);
   StepAccount account;
   account.step_s = record.summary.rate.sec_per_it;
   account.projected = !record.projection.machine.empty();
   account_computing(record, counted, ceilings_of(record, here), account);
-  account_messages(record, counted, plans[0].grid, account);
-  account_ranks(record, plans[0].grid, account);
+  account_messages(record, counted, plans[0].plan.grid, account);
+  account_ranks(record, plans[0].plan.grid, account);
   return account;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -113,6 +114,30 @@ TEST(Explain, EveryStageOfAPipelineOnce) {
   EXPECT_EQ(calls("attention_forward"), calls("attention_backward"));
   EXPECT_GT(calls("attention_forward"), 0.0);
   EXPECT_EQ(calls("embedding_forward"), 0.5 * calls("attention_forward"));
+}
+
+// A run of one_layer_run() whose ranks are replicas, with so many sequences per step.
+Record with_batch(Record record, int64_t sequences) {
+  const std::string key = "global_batch_size = ";
+  std::string& deck = record.provenance.deck_resolved;
+  const size_t at = deck.find(key) + key.size();
+  deck.replace(at, deck.find_first_not_of("0123456789", at) - at, std::to_string(sequences));
+  return record;
+}
+
+// 5 sequences over 2 replicas are 3 and 2, 3 are 2 and 1 with an empty micro-batch: 2.5 and 1.5
+// times the 12 calls and 18432 FLOPs of one sequence.
+TEST(Explain, SharesOfTheBatchThatDiffer) {
+  const Record even = one_layer_run({0.2, 0.2});
+  for (const auto& [sequences, mean] : {std::pair{5, 2.5}, std::pair{3, 1.5}, std::pair{4, 2.0}}) {
+    const StepAccount all = account(with_batch(even, sequences));
+    EXPECT_DOUBLE_EQ(region(all, "linear").calls, 12.0 * mean) << sequences;
+    EXPECT_DOUBLE_EQ(region(all, "linear").flops, 18432.0 * mean) << sequences;
+    const StepAccount timed = account(with_batch(even, sequences), read_machine("a100-80"));
+    EXPECT_TRUE(std::isfinite(timed.messages[0].limit_s)) << sequences;
+    for (const OperationTime& each : timed.operations)
+      EXPECT_TRUE(std::isfinite(each.time_s)) << each.name << ", " << sequences;
+  }
 }
 
 // nccl-tests: 2 (n - 1) / n times the bytes, over the time.
