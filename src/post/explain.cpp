@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/sort_numbers.h"
 #include "base/text.h"
+#include "plan/batch.h"
 #include "plan/stage_figures.h"
 #include "plan/tasks.h"
 #include "post/plan_of.h"
@@ -267,23 +268,23 @@ void account_messages(const Record& record, const std::vector<Counted>& counted,
   }
 }
 
-// Ranks of one pipeline stage, which all compute the same: those that are slow are added.
+// Ranks with equal work: those that are slow are added.
 void add_slow(const Record& record, const std::vector<std::vector<double>>& computing,
-              const std::vector<int64_t>& stage, StepAccount& account) {
+              const std::vector<int64_t>& equals, StepAccount& account) {
   const size_t steps = computing.front().size();
   const auto of_step = [&](size_t step) {
     std::vector<double> times;
-    for (const int64_t rank : stage) times.push_back(computing[static_cast<size_t>(rank)][step]);
+    for (const int64_t rank : equals) times.push_back(computing[static_cast<size_t>(rank)][step]);
     return lower_median(times);
   };
   std::vector<double> middle;
   for (size_t step = 0; step < steps; ++step) middle.push_back(of_step(step));
-  std::vector<double> fastest_s;  // of each rank of the stage
-  for (const int64_t rank : stage)
+  std::vector<double> fastest_s;  // of each of these ranks
+  for (const int64_t rank : equals)
     fastest_s.push_back(mean_of_smallest(fastest_share, computing[static_cast<size_t>(rank)]));
   const double usual_fastest_s = lower_median(fastest_s);
-  for (size_t place = 0; place < stage.size(); ++place) {
-    const int64_t rank = stage[place];
+  for (size_t place = 0; place < equals.size(); ++place) {
+    const int64_t rank = equals[place];
     const std::vector<double>& own = computing[static_cast<size_t>(rank)];
     size_t slow_steps = 0;
     for (size_t step = 0; step < steps; ++step)
@@ -304,23 +305,30 @@ void add_slow(const Record& record, const std::vector<std::vector<double>>& comp
   }
 }
 
-void account_ranks(const Record& record, const Grid& grid, StepAccount& account) {
+void account_ranks(const Record& record, const Plan& plan, StepAccount& account) {
+  const Grid& grid = plan.grid;
   const std::vector<std::vector<double>> computing = computing_of(record);
   const std::vector<size_t> steps = usual_steps(record);
   if (computing.size() != static_cast<size_t>(grid.size()) || computing.front().empty()) return;
   double sum = 0.0, most = 0.0;
-  std::map<int64_t, std::vector<int64_t>> stages;
+  // Ranks with equal work: of one stage, with equal shares of the batch.
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> groups;
   for (int64_t rank = 0; rank < grid.size(); ++rank) {
     const std::vector<double>& own = computing[static_cast<size_t>(rank)];
     if (own.size() != computing.front().size()) return;  // a file of another program
     sum += mean_of(own, steps);
     most = std::max(most, mean_of(own, steps));
-    stages[grid.coordinates_of(rank).pipeline].push_back(rank);
+    const Coordinates at = grid.coordinates_of(rank);
+    const SequenceRange share =
+        sequences_of(plan.config.batch.global_batch_size, grid.data, at.data);
+    groups[{at.pipeline, share.count}].push_back(rank);
   }
   account.imbalance_s =
       std::min(account.communication_s, most - sum / static_cast<double>(computing.size()));
-  account.names_ranks = stages.begin()->second.size() > 1;
-  for (const auto& stage : stages) add_slow(record, computing, stage.second, account);
+  for (const auto& [work, ranks] : groups) {
+    account.names_ranks = account.names_ranks || ranks.size() > 1;
+    add_slow(record, computing, ranks, account);
+  }
 }
 
 }  // namespace
@@ -377,7 +385,7 @@ StepAccount account_of(const Record& record, const std::optional<Machine>& machi
   account.projected = !record.projection.machine.empty();
   account_computing(record, counted, ceilings_of(record, here), account);
   account_messages(record, counted, plans[0].plan.grid, account);
-  account_ranks(record, plans[0].plan.grid, account);
+  account_ranks(record, plans[0].plan, account);
   return account;
 }
 

@@ -50,9 +50,9 @@ struct MessageTime {
 };
 
 // A rank that in most steps (slow_share of them), or in its fastest tenth of steps, computes
-// slow_factor times as long as the median of the ranks of its pipeline stage; of an even number of
-// ranks the lower one. A disturbance of the other ranks hides the first, hardly the second. Medians
-// over steps.
+// slow_factor times as long as the median of the ranks with equal work, those of its pipeline stage
+// with an equal share of the batch; of an even number of ranks the lower one. A disturbance of the
+// other ranks hides the first, hardly the second. Medians over steps.
 struct SlowRank {
   int64_t rank = 0;
   std::string host;
@@ -72,7 +72,7 @@ struct StepAccount {
   // Time in communication, and how much of it ranks wait because others compute longer: the longest
   // computing time less the mean.
   double communication_s = 0.0, imbalance_s = 0.0;
-  bool names_ranks = false;  // the file has figures of each rank, and a stage has several
+  bool names_ranks = false;  // the file has figures of each rank, and some have equal work
   std::vector<SlowRank> slow;
 
   double unexplained_s() const;  // in no region: gaps between operations

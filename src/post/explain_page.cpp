@@ -97,15 +97,17 @@ std::string ranks_text(const StepAccount& account) {
   for (const SlowRank& each : account.slow)
     text += hanging(
         "  ",
-        printed("rank %lld on %s computes %.2f times as long as the median of its stage: %.4g "
-                "s per step, median %.4g s; slow in %zu of %zu steps, in its fastest tenth of "
+        printed("rank %lld on %s computes %.2f times as long as the median of ranks with equal "
+                "work: %.4g s per step, median %.4g s; slow in %zu of %zu steps, in its fastest "
+                "tenth of "
                 "them %.2f times",
                 static_cast<long long>(each.rank), each.host.c_str(),
                 each.computing_s / each.median_s, each.computing_s, each.median_s, each.slow_steps,
                 each.steps, each.fastest_ratio));
   if (account.slow.empty())
     text +=
-        printed("  no rank computes %.2f times as long as the median of its stage\n", slow_factor);
+        printed("  no rank computes %.2f times as long as the median of ranks with equal work\n",
+                slow_factor);
   return text;
 }
 

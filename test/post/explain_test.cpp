@@ -208,6 +208,20 @@ TEST(Explain, SlowRanksAreNamedWithTheirHost) {
   EXPECT_TRUE(account(once).slow.empty());
 }
 
+// Of 5 sequences over 4 replicas rank 0 has 2, which take twice as long; the others have 1 each,
+// of which rank 2 is slow.
+TEST(Explain, ALargerShareOfTheBatchIsNotSlow) {
+  const StepAccount healthy = account(with_batch(one_layer_run({0.4, 0.2, 0.2, 0.2}), 5));
+  EXPECT_TRUE(healthy.names_ranks);
+  EXPECT_TRUE(healthy.slow.empty());
+  const StepAccount slow = account(with_batch(one_layer_run({0.4, 0.2, 0.3, 0.2}), 5));
+  ASSERT_EQ(slow.slow.size(), 1u);
+  EXPECT_EQ(slow.slow[0].rank, 2);
+  EXPECT_NEAR(slow.slow[0].median_s, 0.25, 1e-12);
+  // No rank has the work of another.
+  EXPECT_FALSE(account(with_batch(one_layer_run({0.4, 0.2}), 3)).names_ranks);
+}
+
 // Rank 0 takes 0.35 s in each step, rank 1 0.25 s; a disturbance lengthens one of the two steps of
 // rank 1.
 TEST(Explain, ASlowRankIsNamedWhereTheOthersAreDisturbed) {
