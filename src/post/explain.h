@@ -2,6 +2,7 @@
 // plan of the same deck does and moves, over rates that this machine reaches.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,7 +33,11 @@ struct PartOfStep {
   double limit_s = 0.0;                          // what it takes at the ceilings; 0: not known
   bool bound_by_flops = false;                   // of most of the limit; else by bytes
   double launch_s = 0.0;
-  double rest_s() const { return time_s - limit_s - launch_s; }
+  // What neither explains; 0 where it is no more than rounding.
+  double rest_s() const {
+    const double rest = time_s - limit_s - launch_s;
+    return std::fabs(rest) < 1e-9 * time_s ? 0.0 : rest;
+  }
 };
 
 // An operation of one size. Its time is its share of the region's, by what the profile projects

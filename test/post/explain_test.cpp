@@ -55,6 +55,19 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   EXPECT_EQ(account(idle).regions.size(), 2u);
 }
 
+// A projection takes just its limit and launches: what rounding leaves is nothing.
+TEST(Explain, RoundingIsNoRest) {
+  PartOfStep part;
+  part.time_s = 0.3;
+  part.limit_s = 0.1;
+  part.launch_s = 0.2 + 1e-16;
+  EXPECT_EQ(part.rest_s(), 0.0);
+  part.launch_s = 0.2 - 1e-9;
+  EXPECT_NEAR(part.rest_s(), 1e-9, 1e-15);
+  part.launch_s = 0.25;  // faster than the ceiling
+  EXPECT_NEAR(part.rest_s(), -0.05, 1e-12);
+}
+
 // Each region has one short step: medians would be 0.3 s each, 0.9 s of a step of 0.7 s. The last
 // step was disturbed.
 TEST(Explain, PartsAddUpToAStep) {
