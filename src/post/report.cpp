@@ -182,10 +182,7 @@ std::string headline_of(const RunView& run) {
                 mfu > 0.0
                     ? "of " + tflops(run.rates().peak_tflops()) + ", " + run.rates().peak_source()
                     : "see below")
-      .add_card("Time per step", format_seconds(s.rate.sec_per_it),
-                format_seconds(s.rate.sec_per_it_min) + " to " +
-                    format_seconds(s.rate.sec_per_it_max) + " in " + std::to_string(s.timed_steps) +
-                    " steps")
+      .add_card("Time per step", format_seconds(s.rate.sec_per_it), run.step_range_text())
       .add_card("Memory", format_bytes(whole(s.memory_used_bytes())), "rank with the highest peak");
   std::string note;
   if (mfu > 100.0) note = impossible_utilisation(mfu / 100.0, 0.0, run.rates().convention()) + ".";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/like_seconds.h"
 #include "base/units.h"
 #include "post/cells.h"
 #include "record/steps.h"
@@ -41,6 +42,13 @@ std::string RunView::skipped_note() const {
   if (skipped == 0) return "";
   return std::to_string(skipped) + " of " + std::to_string(skipped + summary().timed_steps) +
          " steps skipped, not timed";
+}
+
+std::string RunView::step_range_text() const {
+  const RateFigures& rate = summary().rate;
+  return format_seconds_like(rate.sec_per_it_min, rate.sec_per_it) + " to " +
+         format_seconds_like(rate.sec_per_it_max, rate.sec_per_it) + " in " +
+         std::to_string(summary().timed_steps) + (summary().timed_steps == 1 ? " step" : " steps");
 }
 
 std::string RunView::held_out_text() const {

@@ -57,9 +57,11 @@ class RunView {
   // "3 of 18 steps skipped, not timed" behind the warm-up; "" where none was.
   std::string skipped_note() const;
 
-  // "GPT-345M": the preset in capitals, or family and size.
+  // "31.50 s to 33.00 s in 3 steps", in the unit of their median.
+  std::string step_range_text() const;
   // "5.1234, target reached after 12 steps, 0.345 s, 768 tokens"; "" without a held-out loss.
   std::string held_out_text() const;
+  // "GPT-345M": the preset in capitals, or family and size.
   std::string model_name() const;
   // Without the number of parameters, which may depend on the sequence length.
   std::string model_name_of_any_length() const;

@@ -87,10 +87,8 @@ std::string rates(const RunView& run) {
   const RateFigures& rate = s.rate;
   const FlopsFigures& flops = s.flops;
   if (rate.sec_per_it <= 0.0) return entry("throughput", "no step was timed");
-  std::string text =
-      entry("time per step",
-            fixed(rate.sec_per_it, 3) + " s (median of " + std::to_string(s.timed_steps) + "; " +
-                fixed(rate.sec_per_it_min, 3) + " to " + fixed(rate.sec_per_it_max, 3) + " s)");
+  std::string text = entry("time per step", format_seconds(rate.sec_per_it) + " (median; " +
+                                                run.step_range_text() + ")");
   if (rate.drift_percent) text += entry("drift", drift_text(s));
   const double devices = static_cast<double>(std::max<int64_t>(1, s.world_size));
   text += entry("throughput", fixed(rate.tokens_per_s, 1, 4) + " tokens/s, " +

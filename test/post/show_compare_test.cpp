@@ -71,7 +71,7 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   ranks                 2 on 1 node
   decomposition         data 2, tensor 3, pipeline 4, context 5, ZeRO 0
   batch                 8 sequences: 2 micro-batches of 3 per replica
-  time per step         32.000 s (median of 3; 31.500 to 33.000 s)
+  time per step         32.00 s (median; 31.50 s to 33.00 s in 3 steps)
   drift                 rate -0.25 % over the timed steps
   throughput            256.0 tokens/s, 128.0 per device, 0.250 sequences/s
   model TFLOP/s         0.2200 in total, 0.1100 per device (mpt), with
@@ -170,6 +170,11 @@ TEST(Show, WhyThereIsNoMfu) {
 
 TEST(Show, RatesOfFastRuns) {
   Record r = made_record();
+  r.summary.rate.sec_per_it = 0.014912;
+  r.summary.rate.sec_per_it_min = 0.0009;
+  r.summary.rate.sec_per_it_max = 1.1;
+  EXPECT_TRUE(has(show_page("f", r), "14.91 ms (median; 0.90 ms to 1100.00 ms in 3 steps)\n"))
+      << show_page("f", r);
   r.summary.rate.samples_per_s = 123.456;
   EXPECT_TRUE(has(show_page("f", r), "per device, 123.46 sequences/s\n"));
 }
