@@ -28,17 +28,33 @@ bool over_sequence_length(const Runs& runs, const PlotOptions& options) {
   return lengths.size() > ranks.size();
 }
 
-// A run's mark: the rate, and its range over the timed steps.
+// What error bars span.
+const char* range_of(const RunView& run) {
+  return run.is_projected() ? "80 % band" : "range over steps";
+}
+
+// For the notes of a picture with a bar per run.
+std::string note_of_ranges(const Runs& runs) {
+  const bool has_bands =
+      std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return run.is_projected(); });
+  return std::string("its bar spans the timed steps") +
+         (has_bands ? ", of a projection the 80 % band." : ".");
+}
+
+// A run's mark: the rate, and its range over the timed steps or the band of a projection.
 Mark mark_of(const RunView& run, double x, double rate, const std::string& label,
              const std::string& unit) {
-  const RateFigures& steps = run.summary().rate;
+  const double step_s = run.summary().rate.sec_per_it;
+  const auto [least_s, largest_s] = run.step_range_s();
   Mark mark{x, rate, 0.0, 0.0, label + ": " + significant(rate, 4, 4) + " " + unit};
-  if (steps.sec_per_it > 0.0 && steps.sec_per_it_min > 0.0 &&
-      steps.sec_per_it_max > steps.sec_per_it_min) {
-    mark.low = rate * steps.sec_per_it / steps.sec_per_it_max;
-    mark.high = rate * steps.sec_per_it / steps.sec_per_it_min;
-    mark.tip += " (" + significant(mark.low, 4, 4) + " to " + significant(mark.high, 4, 4) +
-                " over " + std::to_string(run.summary().timed_steps) + " steps)";
+  if (step_s > 0.0 && least_s > 0.0 && largest_s > least_s) {
+    mark.low = rate * step_s / largest_s;
+    mark.high = rate * step_s / least_s;
+    mark.tip +=
+        " (" + significant(mark.low, 4, 4) + " to " + significant(mark.high, 4, 4) +
+        (run.is_projected() ? std::string(", ") + range_of(run)
+                            : " over " + std::to_string(run.summary().timed_steps) + " steps") +
+        ")";
   }
   return mark;
 }
@@ -102,7 +118,7 @@ Panel bars_of(const Runs& runs, const RunFigure& rate, const std::string& label,
   Panel panel;
   panel.x = {label, false, true};
   panel.y.downwards = true;
-  Curve spread{neutral, "range over steps", {}, false, true};
+  std::map<std::string, Curve> spreads;  // by what they span
   const std::vector<std::string> labels = labels_of(runs);
   double widest = 0.0;
   for (size_t r = 0; r < runs.size(); ++r) widest = std::max(widest, rate(runs[r]));
@@ -117,9 +133,13 @@ Panel bars_of(const Runs& runs, const RunFigure& rate, const std::string& label,
     box.name = labels[r];
     box.tip = mark.tip;
     (is_long ? box.inside : box.behind) = text;
-    if (mark.low < mark.high) spread.marks.push_back({value, row, mark.low, mark.high, mark.tip});
+    if (mark.low >= mark.high) continue;
+    Curve& spread =
+        spreads.insert({range_of(runs[r]), {neutral, "", {}, false, true}}).first->second;
+    spread.name = range_of(runs[r]);
+    spread.marks.push_back({value, row, mark.low, mark.high, mark.tip});
   }
-  panel.curves.push_back(spread);
+  for (const auto& [name, spread] : spreads) panel.curves.push_back(spread);
   panel.height = 26.0 * static_cast<double>(runs.size()) + 14.0;
   return panel;
 }
@@ -151,10 +171,9 @@ Picture rate_picture(const std::string& name, const std::string& title, const st
     add_failures(panel, runs, over_length);
     picture.panels = {panel};
     picture.legend = legend_of(curves);
-    picture.notes = {
-        "Each mark is a run; its bar spans the timed steps. Lines join the medians of "
-        "runs with one " +
-        std::string(over_length ? "sequence length." : "number of ranks.")};
+    picture.notes = {"Each mark is a run; " + note_of_ranges(counting) +
+                     " Lines join the medians of runs with one " +
+                     std::string(over_length ? "sequence length." : "number of ranks.")};
   }
   const std::string without =
       named(runs, [&](const RunView& run) { return !run.counts() || rate(run) <= 0.0; });
@@ -255,7 +274,7 @@ Picture scaling_picture(const Runs& runs, const PlotOptions&) {
   picture.legend = legend_of(efficiency.curves);
   picture.legend.push_back({"ideal", neutral});
   picture.panels = {speed, efficiency};
-  picture.notes = {"Each mark is a run; its bar spans the timed steps."};
+  picture.notes = {"Each mark is a run; " + note_of_ranges(counting)};
   if (!single.empty())
     picture.notes.push_back("On one number of ranks only: " + join(single, "; ") + ".");
   return picture;

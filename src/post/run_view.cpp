@@ -44,11 +44,19 @@ std::string RunView::skipped_note() const {
          " steps skipped, not timed";
 }
 
+std::pair<double, double> RunView::step_range_s() const {
+  if (is_projected())
+    return {record_->projection.sec_per_it_low, record_->projection.sec_per_it_high};
+  return {summary().rate.sec_per_it_min, summary().rate.sec_per_it_max};
+}
+
 std::string RunView::step_range_text() const {
-  const RateFigures& rate = summary().rate;
-  return format_seconds_like(rate.sec_per_it_min, rate.sec_per_it) + " to " +
-         format_seconds_like(rate.sec_per_it_max, rate.sec_per_it) + " in " +
-         std::to_string(summary().timed_steps) + (summary().timed_steps == 1 ? " step" : " steps");
+  const auto [least_s, largest_s] = step_range_s();
+  const std::string range = format_seconds_like(least_s, summary().rate.sec_per_it) + " to " +
+                            format_seconds_like(largest_s, summary().rate.sec_per_it);
+  if (is_projected()) return "80 % band " + range;
+  const int64_t steps = summary().timed_steps;
+  return range + " in " + std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
 std::string RunView::held_out_text() const {

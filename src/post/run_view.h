@@ -57,7 +57,9 @@ class RunView {
   // "3 of 18 steps skipped, not timed" behind the warm-up; "" where none was.
   std::string skipped_note() const;
 
-  // "31.50 s to 33.00 s in 3 steps", in the unit of their median.
+  // Times of the fastest and the slowest timed step; of a projection the ends of its 80 % band.
+  std::pair<double, double> step_range_s() const;
+  // "31.50 s to 33.00 s in 3 steps", "80 % band 0.25 s to 0.33 s", in the unit of sec_per_it.
   std::string step_range_text() const;
   // "5.1234, target reached after 12 steps, 0.345 s, 768 tokens"; "" without a held-out loss.
   std::string held_out_text() const;

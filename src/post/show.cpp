@@ -87,7 +87,8 @@ std::string rates(const RunView& run) {
   const RateFigures& rate = s.rate;
   const FlopsFigures& flops = s.flops;
   if (rate.sec_per_it <= 0.0) return entry("throughput", "no step was timed");
-  std::string text = entry("time per step", format_seconds(rate.sec_per_it) + " (median; " +
+  std::string text = entry("time per step", format_seconds(rate.sec_per_it) +
+                                                (run.is_projected() ? " (" : " (median; ") +
                                                 run.step_range_text() + ")");
   if (rate.drift_percent) text += entry("drift", drift_text(s));
   const double devices = static_cast<double>(std::max<int64_t>(1, s.world_size));

@@ -19,7 +19,9 @@ std::string layout_cell(const RunView& run) {
   return cell + " z" + std::to_string(run.deck().zero_stage());
 }
 
+// Of the timed steps; a projection has none.
 double spread_percent(const RunView& run) {
+  if (run.is_projected()) return 0.0;
   const RateFigures& rate = run.summary().rate;
   const double range_s = rate.sec_per_it_max - rate.sec_per_it_min;
   return rate.sec_per_it > 0.0 ? 100.0 * range_s / rate.sec_per_it : 0.0;

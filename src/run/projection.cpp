@@ -136,8 +136,6 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
   record.steps.tokens = {record.summary.tokens_per_step};
   summarise_steps(record, plan.config.batch.global_batch_size);
   Summary& s = record.summary;
-  s.rate.sec_per_it_min = projection.low_s;
-  s.rate.sec_per_it_max = projection.high_s;
   s.rules = {};
   s.sensors_note = "projected";
   s.device.name = machine.data().name;

@@ -145,6 +145,30 @@ TEST(Plots, BarsWhereThereIsOneNumberOfRanks) {
   EXPECT_EQ(throughput_picture({RunView(slow)}).panels[0].boxes[0].inside, "0.0123");
 }
 
+// Error bars of a projection are its band, not a range over steps: 32 s between 16 and 64 s.
+TEST(Plots, TheBandOfAProjection) {
+  const Record measured = on(2, 300);
+  Record projected = on(2, 400);
+  projected.projection.machine = "h100";
+  projected.projection.sec_per_it_low = 16.0;
+  projected.projection.sec_per_it_high = 64.0;
+  const Picture bars = throughput_picture({RunView(measured), RunView(projected)});
+  ASSERT_EQ(bars.panels[0].curves.size(), 2U);
+  const Curve& band = bars.panels[0].curves[0];
+  EXPECT_EQ(band.name, "80 % band");
+  EXPECT_EQ(band.marks[0].low, 200.0);
+  EXPECT_EQ(band.marks[0].high, 800.0);
+  EXPECT_TRUE(has(band.marks[0].tip, "400.0 tokens/s (200.0 to 800.0, 80 % band)"))
+      << band.marks[0].tip;
+  EXPECT_EQ(bars.panels[0].curves[1].name, "range over steps");
+  Record more = projected;
+  more.summary.world_size = 4;
+  EXPECT_TRUE(has(throughput_picture({RunView(measured), RunView(more)}).notes[0],
+                  "its bar spans the timed steps, of a projection the 80 % band."));
+  EXPECT_TRUE(
+      has(report_page({RunView(projected)}), "<small>80 % band 16.00 s to 64.00 s</small>"));
+}
+
 // A peak that is exceeded is drawn, along the axis that shows MFU.
 TEST(Plots, UtilisationBesideItsPeak) {
   Record a = on(1, 250), b = on(2, 500);

@@ -214,6 +214,10 @@ TEST(Show, MessagesWithoutTimes) {
   EXPECT_TRUE(has(page, "0.500            -\n")) << page;
   EXPECT_TRUE(has(page, "-- time of the slowest rank, "));
   r.projection.machine = "h100";
+  r.projection.sec_per_it_low = 16.0;
+  r.projection.sec_per_it_high = 64.0;
+  EXPECT_TRUE(has(show_page("f", r), "  32.00 s (80 % band 16.00 s to 64.00 s)\n"))
+      << show_page("f", r);
   EXPECT_TRUE(has(show_page("f", r), "-- time of the stage that computes longest ----"));
 }
 

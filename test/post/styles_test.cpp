@@ -746,6 +746,9 @@ TEST(Styles, ProjectedRowsSaySo) {
   EXPECT_EQ(megatron_tables({RunView(projected)}).at(0).rows.at(0).at(0).rfind("projected: ", 0),
             0u);
   EXPECT_EQ(RunView(projected).source_mark(), "projected: ");
+  const Table both = native_tables({RunView(projected), RunView(measured)}).at(0);
+  EXPECT_EQ(cell(both, 0, "Spread (%)"), "-");  // of one step
+  EXPECT_EQ(cell(both, 1, "Spread (%)"), "4.7");
   EXPECT_FALSE(RunView(projected).is_measured());
 }
 

@@ -43,6 +43,15 @@ TEST(ProjectedRecord, RegionsAndCommunicationAreTheStep) {
   }
 }
 
+// The band is of steps that a machine would take: the record has one step.
+TEST(ProjectedRecord, TheBandIsNoRangeOfSteps) {
+  const Record r = projected({"batch.global_batch_size=64"}, "gptbench");
+  EXPECT_EQ(r.summary.rate.sec_per_it_min, r.summary.rate.sec_per_it);
+  EXPECT_EQ(r.summary.rate.sec_per_it_max, r.summary.rate.sec_per_it);
+  EXPECT_LT(r.projection.sec_per_it_low, r.summary.rate.sec_per_it);
+  EXPECT_GT(r.projection.sec_per_it_high, r.summary.rate.sec_per_it);
+}
+
 TEST(ProjectedRecord, MessagesHaveTimes) {
   const auto of_batch = [](int64_t sequences) {
     return projected({"batch.global_batch_size=" + std::to_string(sequences),
