@@ -26,7 +26,7 @@ constexpr double min_difference_without_bounds = 0.01;
 // The time of a region counts from a difference of this part of a step on.
 constexpr double min_share_of_step = 0.01;
 
-enum class Better { less, more };
+enum class Better { less, more, neither };  // neither: the figure is not judged
 
 // The figure of each run that has it; a run without it has 0.
 std::vector<double> values_of(const RunGroup& group, const RecordFigure& figure) {
@@ -67,14 +67,26 @@ bool have_one_peak(const RunGroup& a, const RunGroup& b) {
   return peaks.size() < 2;
 }
 
-// Whether all runs ended after the same step: else their last losses differ for that.
-bool has_one_number_of_steps(const RunGroup& a, const RunGroup& b) {
+std::set<int64_t> tokens_per_step_of(const RunGroup& group) {
+  std::set<int64_t> tokens;
+  for (const LoadedRun& run : group) tokens.insert(run.record.summary.tokens_per_step);
+  return tokens;
+}
+
+// Whether a step of all runs is as many tokens: else its time says nothing of their speed.
+bool have_one_size_of_step(const RunGroup& a, const RunGroup& b) {
+  return tokens_per_step_of(a).size() == 1 && tokens_per_step_of(a) == tokens_per_step_of(b);
+}
+
+// Whether all runs ended after the same step, of as many tokens: else their last losses differ for
+// that.
+bool have_one_number_of_steps(const RunGroup& a, const RunGroup& b) {
   std::set<int64_t> steps;
   for (const RunGroup* group : {&a, &b})
     for (const LoadedRun& run : *group)
       steps.insert(run.record.summary.resumed.steps +
                    static_cast<int64_t>(run.record.steps.loss.size()));
-  return steps.size() == 1;
+  return steps.size() == 1 && have_one_size_of_step(a, b);
 }
 
 RatioBounds inverse(const RatioBounds& bounds) {
@@ -142,10 +154,10 @@ class Comparison {
     table_.rows.push_back(
         {name, cell(result.a), cell(result.b), ratio > 0.0 ? fixed(ratio, 3) : "-",
          bounds.known && comparable_ ? bound(bounds.least) + " to " + bound(bounds.largest) : "",
-         ratio == 0.0 || !comparable_ ? ""
-         : !counts                    ? "same"
-         : is_better                  ? "better"
-                                      : "worse"});
+         ratio == 0.0 || !comparable_ || better == Better::neither ? ""
+         : !counts                                                 ? "same"
+         : is_better                                               ? "better"
+                                                                   : "worse"});
   }
 
   Result time() const {
@@ -176,9 +188,9 @@ class Comparison {
 
 std::string Comparison::figures() {
   const std::string convention = a_[0].record.summary.flops.convention;
-  add("time per step (s)", time(), 3, Better::less);
-  if (!is_of_single_runs())
-    add("  fastest tenth of steps (s)", time_undisturbed(), 3, Better::less);
+  const Better of_time = have_one_size_of_step(a_, b_) ? Better::less : Better::neither;
+  add("time per step (s)", time(), 3, of_time);
+  if (!is_of_single_runs()) add("  fastest tenth of steps (s)", time_undisturbed(), 3, of_time);
   add("tokens/s", tokens_per_s(), 1, Better::more);
   add("sequences/s", of_rate([](const Record& r) { return r.summary.rate.samples_per_s; }), 2,
       Better::more);
@@ -204,7 +216,7 @@ std::string Comparison::figures() {
   without_bounds(
       "energy per token (J)",
       [](const Record& r) { return r.summary.device.energy_j_per_token.value_or(0.0); }, 4);
-  if (has_one_number_of_steps(a_, b_))
+  if (have_one_number_of_steps(a_, b_))
     without_bounds(
         "final loss", [](const Record& r) { return r.summary.convergence.final_loss; }, 4);
   for (const RegionTime& region : slowest_rank(a_[0].record).regions) {
@@ -212,7 +224,7 @@ std::string Comparison::figures() {
     add("  " + region.name + " (s)",
         of([&](const Record& r) { return median(times(r)); },
            ratio_bounds(times(a_[0].record), times(b_[0].record))),
-        4, Better::less, min_share_of_step * time().a);
+        4, of_time, min_share_of_step * time().a);
   }
   return format_plain(table_);
 }
@@ -270,7 +282,8 @@ std::string answer(const Comparison& comparison, const RunGroup& a, const RunGro
     return differs_by(rate.ratio()) + "tokens/s" + evidence(rate.bounds) + ".\n";
   // Disturbances that differ from run to run hide a difference in medians of steps, and hardly
   // reach the fastest steps.
-  if (const auto fast = comparison.time_undisturbed(); !single && comparison.differs(fast))
+  if (const auto fast = comparison.time_undisturbed();
+      !single && have_one_size_of_step(a, b) && comparison.differs(fast))
     return differs_by(1.0 / fast.ratio()) + "the fastest tenth of its steps" +
            evidence(inverse(fast.bounds)) + "; no difference was found in tokens/s.\n";
   return "No difference was found in tokens/s: the change from A to B is " + change(rate.ratio()) +
@@ -325,6 +338,20 @@ std::string peaks_differ(const RunGroup& a, const RunGroup& b) {
     return join({peaks.begin(), peaks.end()}, ", ");
   };
   return "MFU is left out, since the peaks differ: A " + text(a) + "; B " + text(b) + ".\n";
+}
+
+// Why times of a step and losses are not judged; "" where they are.
+std::string steps_differ(const RunGroup& a, const RunGroup& b) {
+  if (have_one_size_of_step(a, b)) return "";
+  const auto text = [](const RunGroup& group) {
+    std::vector<std::string> numbers;
+    for (const int64_t tokens : tokens_per_step_of(group)) numbers.push_back(format_count(tokens));
+    return join(numbers, ", ");
+  };
+  return hanging("",
+                 "Times of a step are not judged and final losses left out, since the tokens "
+                 "per step differ: A " +
+                     text(a) + "; B " + text(b) + ".");
 }
 
 std::string loss_difference(const Record& a, const Record& b) {
@@ -411,8 +438,8 @@ std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<Load
   Comparison comparison(a, b, min_percent, reason.empty());
   return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
          files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() +
-         peaks_differ(a, b) + doubts("A", a) + doubts("B", b) + "\n" +
-         (reason.empty() ? noise(comparison, a, b, min_percent) : "") +
+         (reason.empty() ? steps_differ(a, b) : "") + peaks_differ(a, b) + doubts("A", a) +
+         doubts("B", b) + "\n" + (reason.empty() ? noise(comparison, a, b, min_percent) : "") +
          (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "") + "\n" +
          differences(a, b);
 }

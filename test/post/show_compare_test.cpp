@@ -337,6 +337,35 @@ moe.experts        -            8
 )");
 }
 
+// B takes twice the tokens per step at the same rate: its steps are no slower for that.
+TEST(Compare, StepsOfOtherSizesAreNotJudged) {
+  Record a = twice(made_record());
+  a.summary.convergence.final_loss = 9.75;
+  Record b = a;
+  b.summary.tokens_per_step *= 2;
+  b.summary.rate.sec_per_it *= 2.0;
+  for (double& each : b.steps.time_s) each *= 2.0;
+  for (double& each : b.timing[0].values) each *= 2.0;
+  for (auto& each : b.summary.flops.per_step) each.second *= 2.0;
+  const std::string page = page_of(a, b);
+  EXPECT_TRUE(has(page, "No difference was found in tokens/s")) << page;
+  EXPECT_TRUE(has(page, "  1.909 to 2.095\n")) << page;  // time per step
+  EXPECT_TRUE(has(page, "  forward (s)  ")) << page;
+  EXPECT_FALSE(has(page, "worse")) << page;
+  EXPECT_FALSE(has(page, "\nfinal loss ")) << page;
+  EXPECT_TRUE(has(page_of(a, a), "\nfinal loss "));
+  EXPECT_TRUE(has(page,
+                  "Times of a step are not judged and final losses left out, since the tokens per\n"
+                  "step differ: A 8,192; B 16,384.\n"))
+      << page;
+  EXPECT_FALSE(has(page_of(a, a), "not judged"));
+  // Nor are the fastest steps of several runs.
+  const std::string several =
+      compare_page({{"a.h5", a, {}}, {"a2.h5", a, {}}}, {{"b.h5", b, {}}, {"b2.h5", b, {}}}, 1.5);
+  EXPECT_TRUE(has(several, "No difference was found in tokens/s")) << several;
+  EXPECT_FALSE(has(several, "worse")) << several;
+}
+
 // Keys that differ behind the third digit, and a loss that is no number.
 TEST(Compare, WhatIsEasilyMissed) {
   Record a = made_record(), b = made_record();
