@@ -199,7 +199,8 @@ std::string bytes_of_ranks(const std::string& heading, const char* kind,
     table.rows.push_back(
         {"", m.name + (m.reduced ? " (sum over ranks)" : ""),
          m.reduced ? "" : format_bytes(*std::min_element(m.bytes.begin(), m.bytes.end())),
-         format_bytes(*largest), m.reduced ? "" : std::to_string(largest - m.bytes.begin())});
+         format_bytes(*largest),
+         m.bytes.size() < 2 ? "" : std::to_string(largest - m.bytes.begin())});
   }
   return table.rows.empty() ? "" : page_heading(heading) + format_plain(table);
 }
@@ -266,7 +267,9 @@ std::string show_page(const std::string& path, const Record& record) {
   const RunView run(record);
   return page_heading("gptbench result") + about(path, record) + page_heading("run") + model(run) +
          rates(run) + losses(run) + checkpoints(record) + sensors(record.summary) +
-         bytes_of_ranks("memory per rank", "class", record.memory) +
+         bytes_of_ranks(
+             run.is_projected() ? "memory of the device with the highest need" : "memory per rank",
+             "class", record.memory) +
          bytes_of_ranks("offloaded data moved per rank, all steps", "transfer", record.offload) +
          breakdown(record) + communication(record) + verification(record);
 }

@@ -235,14 +235,18 @@ MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFi
   for (const StageFigures& stage : figures) {
     const bool has_head = &stage == &figures.back();
     // What is offloaded from a processor stays in the same memory.
-    const double planned = static_cast<double>(has_device ? device_total(stage.class_bytes)
-                                                          : total(stage.class_bytes)) +
-                           (has_head ? logits * software.logit_bytes : 0.0);
+    const auto planned = static_cast<double>(has_device ? device_total(stage.class_bytes)
+                                                        : total(stage.class_bytes));
+    const double with_logits = planned + (has_head ? logits * software.logit_bytes : 0.0);
     const int64_t kept =
         recomputes_all ? std::min<int64_t>(stage.kept_layers, 1) : stage.kept_layers;
-    need.memory_bytes = std::max(
-        need.memory_bytes, std::ceil(software.memory_factor * planned +
-                                     static_cast<double>(kept) * scores * software.score_bytes));
+    const double bytes = std::ceil(software.memory_factor * with_logits +
+                                   static_cast<double>(kept) * scores * software.score_bytes);
+    if (bytes > need.memory_bytes) {
+      need.memory_bytes = bytes;
+      need.planned_bytes = planned;
+      need.largest = static_cast<size_t>(&stage - figures.data());
+    }
     if (has_device)
       need.host_bytes =
           std::max(need.host_bytes,

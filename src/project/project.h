@@ -76,9 +76,12 @@ StepTimeline step_timeline(const StepWork& work, const Machine& machine, const S
 
 // Memory of the device with the highest need, of the processor where ranks compute on it;
 // reserve_bytes, for context and libraries, is on top. host_bytes: what a rank offloads from a
-// device, for which profiles have no limit.
+// device, for which profiles have no limit. planned_bytes: of memory_bytes, what the plan holds;
+// the software adds the rest.
 struct MemoryNeed {
   double memory_bytes = 0.0, reserve_bytes = 0.0, limit_bytes = 0.0, host_bytes = 0.0;
+  double planned_bytes = 0.0;
+  size_t largest = 0;  // index of the figures with the highest need
   bool fits() const { return memory_bytes + reserve_bytes <= limit_bytes; }
 };
 // `figures` by stage, of all or of unlike_stages(); `plan` of the first.

@@ -78,6 +78,25 @@ std::vector<CommEntry> messages_of(const ProjectionReport& report) {
   return messages;
 }
 
+// Memory of the device with the highest need: the classes of its plan, and what the software adds.
+std::vector<MemoryEntry> memory_of(const ProjectionReport& report) {
+  const MemoryNeed& need = report.projection;
+  std::vector<MemoryEntry> memory;
+  const auto add = [&](const std::string& name, const std::string& what, int64_t bytes) {
+    memory.push_back(
+        {name, what + ", projected, of the device with the highest need", {bytes}, false});
+  };
+  const ClassBytes& planned = report.work.figures[need.largest].class_bytes;
+  for (int c = 0; c < num_memory_classes; ++c)
+    if (const auto memory_class = static_cast<MemoryClass>(c); memory_class != MemoryClass::file)
+      add(name_of(memory_class), "planned for this class", planned[static_cast<size_t>(c)]);
+  const auto peak = static_cast<int64_t>(need.memory_bytes);
+  if (const int64_t added = peak - static_cast<int64_t>(need.planned_bytes); added > 0)
+    add("added_by_software", "stored scores, logits and fragments beside the plan", added);
+  add("peak", "all that it holds", peak);
+  return memory;
+}
+
 ProjectionFacts facts_of(const ProjectionReport& report) {
   const Projection& projection = report.projection;
   const double step_s = projection.time.sec_per_it;
@@ -146,10 +165,7 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
   set_peak(s, 1e-12 * projection.peak_flops, by_deck ? peak_source::deck : peak_source::profile);
   record.timing = times_of(projection.time);
   record.comm = messages_of(report);
-  record.memory = {{"peak",
-                    "projected, of the device with the highest need",
-                    {static_cast<int64_t>(projection.memory_bytes)},
-                    false}};
+  record.memory = memory_of(report);
   record.projection = facts_of(report);
   return record;
 }

@@ -218,6 +218,10 @@ TEST(Show, MessagesWithoutTimes) {
   r.projection.sec_per_it_high = 64.0;
   EXPECT_TRUE(has(show_page("f", r), "  32.00 s (80 % band 16.00 s to 64.00 s)\n"))
       << show_page("f", r);
+  r.memory = {{"peak", "", {4096}, false}};
+  EXPECT_TRUE(has(show_page("f", r), "-- memory of the device with the highest need ----"));
+  EXPECT_TRUE(has(show_page("f", r), "  peak   4.00 KiB  4.00 KiB\n"))
+      << show_page("f", r);
   EXPECT_TRUE(has(show_page("f", r), "-- time of the stage that computes longest ----"));
 }
 

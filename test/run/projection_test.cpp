@@ -52,6 +52,23 @@ TEST(ProjectedRecord, TheBandIsNoRangeOfSteps) {
   EXPECT_GT(r.projection.sec_per_it_high, r.summary.rate.sec_per_it);
 }
 
+// The classes of the device with the highest need and what the software adds are its peak. Of two
+// stages the first holds the activations of more micro-batches.
+TEST(ProjectedRecord, MemoryByClassIsThePeak) {
+  for (const char* const software : {"megatron", "gptbench"}) {
+    const Record r =
+        projected({"batch.global_batch_size=16", "parallel.pipeline_parallel=2"}, software);
+    int64_t sum = 0, peak = 0, added = 0;
+    for (const MemoryEntry& entry : r.memory) {
+      (entry.name == "peak" ? peak : sum) += entry.bytes.at(0);
+      if (entry.name == "added_by_software") added = entry.bytes.at(0);
+    }
+    EXPECT_EQ(sum, peak) << software;
+    EXPECT_EQ(static_cast<double>(peak), r.summary.peak_memory_bytes);
+    EXPECT_EQ(added > 0, software == std::string("megatron"));
+  }
+}
+
 TEST(ProjectedRecord, MessagesHaveTimes) {
   const auto of_batch = [](int64_t sequences) {
     return projected({"batch.global_batch_size=" + std::to_string(sequences),
