@@ -85,9 +85,9 @@ class Walker {
       start = end;
     }
     const double seconds = lane_.seconds[static_cast<size_t>(issue.work)];
-    double end = start + seconds;
+    double end = start + seconds, lost = 0.0;
     if (op.queue == QueueId::compute) {
-      const double lost = lost_s(start, seconds);
+      lost = lost_s(start, seconds);
       end += lost;
       time_.bubble_s += waited_bubble;
       time_.exposed_s += start - issued - waited_bubble + lost;
@@ -100,14 +100,14 @@ class Walker {
     } else if (is_message(op.kind)) {
       if (!transmit(op, seconds, start, end)) return false;
     }
-    finish(queue, issue, is_message(op.kind) ? end - seconds : start, end);
+    finish(queue, issue, is_message(op.kind) ? end - seconds : start, end, lost);
     return true;
   }
 
-  void finish(size_t queue, const Issue& issue, double begin, double end) {
+  void finish(size_t queue, const Issue& issue, double begin, double end, double lost = 0.0) {
     if (lane_.traced) {
       const auto index = static_cast<size_t>(&issue - issues_.data());
-      time_.spans[index] = {static_cast<int32_t>(index), begin, end};
+      time_.spans[index] = {static_cast<int32_t>(index), begin, end, lost};
     }
     clock_[queue] = std::max(clock_[queue], end);
     set_end(issue, end);

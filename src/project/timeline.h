@@ -21,10 +21,11 @@ struct Lane {
   bool traced = false;  // keeps LaneTime::spans
 };
 
-// When an operation worked: RankWork::issues[issue], seconds from the start of the step.
+// When an operation worked: RankWork::issues[issue], seconds from the start of the step. lost_s:
+// of that time, from its beginning, what computing stood still for messages in flight.
 struct Span {
   int32_t issue = 0;
-  double begin_s = 0.0, end_s = 0.0;
+  double begin_s = 0.0, end_s = 0.0, lost_s = 0.0;
 };
 
 struct LaneTime {

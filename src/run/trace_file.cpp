@@ -107,6 +107,13 @@ std::string lines_of(const RankWork& rank, const LaneTime& time) {
     line.bytes = work.kind == Work::Kind::message ? static_cast<int64_t>(work.bytes) : 0;
     line.issued_us = line.begin_us;
     line.pending_us = line.end_us;
+    if (span.lost_s > 0.0) {
+      Line wait = line;
+      wait.name = "wait for messages in flight";
+      wait.category = "wait";
+      wait.end_us = line.begin_us = 1e6 * (span.begin_s + span.lost_s);
+      lines += text_of(plan, wait);
+    }
     lines += text_of(plan, line);
   }
   return lines;

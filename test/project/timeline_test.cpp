@@ -109,10 +109,16 @@ TEST(Timeline, MessagesSlowComputingDown) {
   const int32_t message = rank.gather(QueueId::data, 5.0);
   rank.compute(2.0);
   rank.compute(1.0, {message});
-  const LaneTime time = walked({rank.lane()}, 0.5).front();
+  Lane traced = rank.lane();
+  traced.traced = true;
+  const LaneTime time = walked({traced}, 0.5).front();
   EXPECT_DOUBLE_EQ(time.end_s, 9.0);
   EXPECT_DOUBLE_EQ(time.computing_s, 6.0);
   EXPECT_DOUBLE_EQ(time.exposed_s, 3.0);
+  EXPECT_DOUBLE_EQ(time.spans[2].begin_s, 3.0);
+  EXPECT_DOUBLE_EQ(time.spans[2].lost_s, 2.0);
+  EXPECT_DOUBLE_EQ(time.spans[2].end_s, 7.0);
+  EXPECT_DOUBLE_EQ(time.spans[3].lost_s, 0.0);
 }
 
 // A message of 5 s takes the cost's share of them from 10 s of computing, in one operation or ten;

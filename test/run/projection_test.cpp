@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
 
+#include "base/text.h"
 #include "io/file_bytes.h"
 #include "run/trace_file.h"
 
@@ -104,6 +106,34 @@ std::string trace_of(int64_t sequences) {
 TEST(ProjectedTrace, SaysHowManyMicroBatchesItHas) {
   EXPECT_NE(trace_of(1024).find("{\"labels\":\"3 of 128 micro-batches\"}"), std::string::npos);
   EXPECT_EQ(trace_of(24).find("labels"), std::string::npos);
+}
+
+// What computing loses to messages in flight is a wait: the other spans of a rank's first lane are
+// the time that it computes.
+TEST(ProjectedTrace, ComputingIsWhatTheStepComputes) {
+  const Deck deck = parse_deck("a.in", "&model preset = 'gpt2-124m' /",
+                               {"batch.global_batch_size=8", "parallel.data_parallel=8"});
+  const Machine machine = read_machine("h100");
+  Software software = read_software("gptbench");
+  software.overlap_cost = 0.5;
+  const StepWork work = step_work(deck, 8, machine, software);
+  const StepTimeline timeline = step_timeline(work, machine, software);
+  const std::string directory = testing::TempDir() + "gptbench_projected_waits";
+  write_trace(directory, work, timeline);
+  const Bytes bytes = read_bytes(directory + "/trace.json", 1 << 30);
+  std::filesystem::remove_all(directory);
+  double computing_us = 0.0, lost_us = 0.0;
+  for (const std::string& line : split(std::string(bytes.begin(), bytes.end()), '\n')) {
+    const size_t times = line.find("\"tid\":0,\"ts\":");
+    double begin_us = 0.0, duration_us = 0.0;
+    if (times == std::string::npos ||
+        std::sscanf(line.c_str() + times, "\"tid\":0,\"ts\":%lf,\"dur\":%lf", &begin_us,
+                    &duration_us) != 2)
+      continue;
+    (line.find("\"cat\":\"wait\"") == std::string::npos ? computing_us : lost_us) += duration_us;
+  }
+  EXPECT_GT(lost_us, 0.01 * computing_us);
+  EXPECT_NEAR(computing_us, 1e6 * timeline.times[0].computing_s, 1.0);  // printed to 1 ns
 }
 
 }  // namespace
