@@ -143,11 +143,14 @@ struct Coordinates {
   int tensor = -1, context = -1, pipeline = -1, data = -1;
 };
 
+// `rank_name` as in a trace, of a projected one "projected rank 0 (...)".
 Coordinates coordinates_of(const std::string& rank_name) {
   Coordinates at;
   int rank = 0;
-  if (std::sscanf(rank_name.c_str(), "rank %d (tensor %d, context %d, pipeline %d, data %d)", &rank,
-                  &at.tensor, &at.context, &at.pipeline, &at.data) != 5)
+  const size_t begin = std::min(rank_name.find("rank "), rank_name.size());
+  if (std::sscanf(rank_name.c_str() + begin,
+                  "rank %d (tensor %d, context %d, pipeline %d, data %d)", &rank, &at.tensor,
+                  &at.context, &at.pipeline, &at.data) != 5)
     return {};
   return at;
 }

@@ -806,6 +806,15 @@ TEST(Plots, TimelineOfATrace) {
   ASSERT_EQ(panel.arrows.size(), 1U);
   EXPECT_EQ(panel.arrows[0].from_x, 50.0);
   EXPECT_EQ(panel.arrows[0].to_x, 65.0);
+  // The ranks of a projected trace are called so.
+  std::string projected = trace_text;
+  for (size_t at = 0; (at = projected.find("\"rank ", at)) != std::string::npos; at += 10)
+    projected.insert(at + 1, "projected ");
+  std::ofstream(directory + "/trace.json") << projected;
+  const Picture of_projection =
+      timeline_picture({RunView(r, {}, nullptr, directory + "/result.h5")});
+  EXPECT_EQ(of_projection.panels.at(0).arrows.size(), 1U);
+  EXPECT_EQ(of_projection.panels[0].y.ticks[0].second, "rank 0, stage 0, 68 % computing");
   // Interleaved schedules send from the last stage to the first, too.
   std::string around = trace_text;
   around.replace(around.rfind("\n]}"), 1, R"json(,
