@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,10 +53,11 @@ struct Box {
   size_t style = 0;
   std::string name;  // as in the legend
   std::string tip;
-  std::string inside = "";  // text, where it fits
-  std::string behind = "";  // text right of the box and of `clear_of`
-  double strength = 1.0;    // of the colour; less than 1 in heat maps
-  double clear_of = 0.0;    // see `behind`
+  std::string inside = "";           // text, where it fits
+  std::string behind = "";           // text right of the box and of `clear_of`
+  double strength = 1.0;             // of the colour; less than 1 in heat maps
+  double clear_of = 0.0;             // see `behind`
+  std::optional<double> value = {};  // of a heat map: what the strength shows
 };
 
 // A box from `left` to `right` that reaches `half` above and below y.
@@ -102,7 +104,8 @@ struct Picture {
   bool empty() const { return panels.empty(); }
 };
 
-// Every mark and box with its place and its tip.
+// Every mark and box with its place and its tip: of a bar its length, its row and its ends, of a
+// cell of a heat map its column, row and value. Of several panels each row names its own.
 Table data_of(const Picture& picture);
 
 }  // namespace gptbench

@@ -63,34 +63,85 @@ std::string tab_separated(const Picture& picture) {
   return text + "\n";
 }
 
+std::string number(double value) {
+  return printed("%.9g", value);
+}
+
+// The tick nearest to the middle of two values, within them or half a row; without one the middle.
+std::string name_at(const PlotAxis& axis, double low, double high) {
+  const double middle = 0.5 * (low + high);
+  double reach = std::max(0.5, 0.5 * std::fabs(high - low));
+  std::string name = number(middle);
+  for (const auto& [at, text] : axis.ticks)
+    if (std::fabs(at - middle) <= reach) {
+      reach = std::fabs(at - middle);
+      name = text;
+    }
+  return name;
+}
+
+// What tells the panel from the others of the picture: the label of y, or of x where y has none of
+// its own.
+std::string name_of_panel(const Picture& picture, const Panel& panel) {
+  const auto alike =
+      std::count_if(picture.panels.begin(), picture.panels.end(),
+                    [&](const Panel& other) { return other.y.label == panel.y.label; });
+  return alike > 1 || panel.y.label.empty() ? panel.x.label : panel.y.label;
+}
+
+bool is_heat_map(const Picture& picture) {
+  for (const Panel& panel : picture.panels)
+    for (const Box& box : panel.boxes)
+      if (box.value) return true;
+  return false;
+}
+
+using Row = std::vector<std::string>;
+
+Row row_of(const Curve& curve, const Mark& mark) {
+  const bool bar = mark.low < mark.high;
+  return {curve.name,
+          number(mark.x),
+          number(mark.y),
+          bar ? number(mark.low) : "",
+          bar ? number(mark.high) : "",
+          mark.tip};
+}
+
+Row row_of(const Panel& panel, const Box& box) {
+  return {box.name,
+          number(box.right - box.left),
+          name_at(panel.y, box.top, box.bottom),
+          number(box.left),
+          number(box.right),
+          box.tip};
+}
+
+// A box of a heat map is a place and a value.
+Row cell_of(const Panel& panel, const Box& box) {
+  return {box.name, name_at(panel.x, box.left, box.right), name_at(panel.y, box.top, box.bottom),
+          box.value ? number(*box.value) : "", box.tip};
+}
+
 }  // namespace
 
 Table data_of(const Picture& picture) {
-  Table table{picture.title,
-              {{"series", false},
-               {"x", true},
-               {"y", true},
-               {"low", true},
-               {"high", true},
-               {"meaning", false}},
-              {}};
-  const auto number = [](double value) { return printed("%.9g", value); };
+  const bool heat_map = is_heat_map(picture), several = picture.panels.size() > 1;
+  Table table{picture.title, {}, {}};
+  if (several) table.columns.push_back({"panel", false});
+  for (const Column& column : {Column{"series"}, Column{"x", true}, Column{"y", true}})
+    table.columns.push_back(column);
+  for (const char* const heading : heat_map ? std::vector{"value"} : std::vector{"low", "high"})
+    table.columns.push_back({heading, true});
+  table.columns.push_back({"meaning", false});
   for (const Panel& panel : picture.panels) {
+    const auto add = [&](Row row) {
+      if (several) row.insert(row.begin(), name_of_panel(picture, panel));
+      table.rows.push_back(std::move(row));
+    };
     for (const Curve& curve : panel.curves)
-      for (const Mark& mark : curve.marks) {
-        const bool bar = mark.low < mark.high;
-        table.rows.push_back({curve.name, number(mark.x), number(mark.y),
-                              bar ? number(mark.low) : "", bar ? number(mark.high) : "", mark.tip});
-      }
-    for (const Box& box : panel.boxes) {
-      std::string row = number(0.5 * (box.top + box.bottom));
-      for (const auto& tick : panel.y.ticks)
-        if (tick.first >= std::min(box.top, box.bottom) &&
-            tick.first <= std::max(box.top, box.bottom))
-          row = tick.second;
-      table.rows.push_back({box.name, number(box.right - box.left), row, number(box.left),
-                            number(box.right), box.tip});
-    }
+      for (const Mark& mark : curve.marks) add(row_of(curve, mark));
+    for (const Box& box : panel.boxes) add(heat_map ? cell_of(panel, box) : row_of(panel, box));
   }
   return table;
 }

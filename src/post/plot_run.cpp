@@ -406,6 +406,7 @@ Picture ranks_picture(const Runs& runs, const PlotOptions&) {
                 significant(time / unit, 4, 4) + (seconds ? " s" : " ms");
       if (const double share = time / largest; std::isfinite(share))
         box.tip += ", " + fixed(100.0 * share, 1) + " % of the slowest";
+      box.value = time / unit;
       box.inside = significant(time / unit, 3, 3);
       box.strength = largest > least ? 0.999 * (time - least) / (largest - least) : 0.0;
     }

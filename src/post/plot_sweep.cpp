@@ -72,7 +72,9 @@ Box cell_of(const Runs& runs, const Box& place, double most) {
   }
   box.style = rates.empty() ? hatched : 0;
   box.strength = std::min(0.999, median(rates) / most);
-  if (!rates.empty()) box.inside = significant(median(rates), 4, 1);
+  if (rates.empty()) return box;
+  box.value = median(rates);
+  box.inside = significant(median(rates), 4, 1);
   return box;
 }
 

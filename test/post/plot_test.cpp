@@ -240,6 +240,59 @@ TEST(Plots, DataFileOfAPicture) {
   std::filesystem::remove_all(directory);
 }
 
+// Columns of the data of a picture, and one of its rows.
+std::string columns_of(const Picture& picture) {
+  const Table table = data_of(picture);
+  std::string text;
+  for (const Column& column : table.columns) text += column.heading + " ";
+  return text;
+}
+std::string row_of(const Picture& picture, size_t row) {
+  const Table table = data_of(picture);
+  std::string text;
+  for (const std::string& cell : table.rows.at(row)) text += cell + "|";
+  return text;
+}
+
+// A heat map has a value at a place, not a width.
+TEST(Plots, DataOfHeatMaps) {
+  Record r = made_record();
+  r.steps.warmup_steps = 0;
+  r.steps.skipped.clear();
+  r.timing = {{"step", "s", "", {2, 3}, 1, 2, false}};
+  r.provenance.hostnames = {"node", "node"};
+  const Picture ranks = ranks_picture({RunView(r)});
+  EXPECT_EQ(columns_of(ranks), "series x y value meaning ");
+  EXPECT_EQ(row_of(ranks, 1), "node|1|node|3|rank 1 on node: 3.000 s, 100.0 % of the slowest|");
+  std::vector<Record> records;
+  for (const int64_t stage : {0, 1, 2})
+    for (const int64_t batch : {1, 2}) {
+      records.push_back(on(2, 100.0 * static_cast<double>(stage + batch)));
+      set_key(records.back(), "parallel", "zero_stage", stage);
+      set_key(records.back(), "batch", "micro_batch_size", batch);
+    }
+  records[5].outcome.status = "OOM";
+  Runs runs;
+  for (const Record& record : records) runs.emplace_back(record);
+  const Picture sweep = sweep_picture(runs);
+  EXPECT_EQ(row_of(sweep, 4).rfind("zero_stage 1|1|2|300|", 0), 0U) << row_of(sweep, 4);
+  EXPECT_EQ(row_of(sweep, 5).rfind("zero_stage 2|2|2||", 0), 0U) << row_of(sweep, 5);
+}
+
+// Of several panels each row names its own.
+TEST(Plots, DataOfSeveralPanels) {
+  const Record one = on(1, 250), four = on(4, 800);
+  const Picture scaling = scaling_picture({RunView(four), RunView(one)});
+  EXPECT_EQ(columns_of(scaling), "panel series x y low high meaning ");
+  EXPECT_EQ(row_of(scaling, 0).rfind("Speed-up|ideal|1|1|", 0), 0U);
+  EXPECT_EQ(data_of(scaling).rows.back()[0], "Efficiency (%)");
+  const Picture messages = messages_picture({RunView(one)});
+  ASSERT_EQ(messages.panels.size(), 2U);
+  EXPECT_EQ(data_of(messages).rows.front()[0], messages.panels[0].x.label);
+  EXPECT_EQ(columns_of(throughput_picture({RunView(four), RunView(one)})),
+            "series x y low high meaning ");
+}
+
 // Of many ranks a series has its minima, means, maxima and values of the slowest step.
 TEST(Plots, BreakdownOfMaximaOverRanks) {
   Record r = made_record();
@@ -803,6 +856,9 @@ TEST(Plots, TimelineOfATrace) {
   EXPECT_EQ(panel.boxes[2].tip.rfind("pipeline send, micro-batch 1, 64 B", 0), 0U)
       << panel.boxes[2].tip;
   EXPECT_EQ(panel.boxes[2].inside, "");
+  // A message is drawn below the passes of its rank.
+  EXPECT_EQ(data_of(picture).rows.at(2)[0], "message in flight");
+  EXPECT_EQ(data_of(picture).rows.at(2)[2], panel.y.ticks[0].second);
   ASSERT_EQ(panel.arrows.size(), 1U);
   EXPECT_EQ(panel.arrows[0].from_x, 50.0);
   EXPECT_EQ(panel.arrows[0].to_x, 65.0);
