@@ -29,6 +29,7 @@ struct Bar {
   bool failed = false;      // hatched
   double limit = 0.0;       // 0: none
   bool new_group = false;   // a gap before it
+  std::string sum = "";     // the sum as text; "": the number in the panel's unit
 };
 
 struct Unit {
@@ -112,8 +113,8 @@ class BarPanel {
     for (const Part& part : parts)
       if (part.value > 0.0 || bar.parts.size() == 1) end = add(part, bar, end);
     const size_t last = panel_.boxes.size() - 1;
-    panel_.boxes[last].behind =
-        (bar.behind.empty() ? "" : bar.behind + " ") + significant(end, 4, 3);
+    panel_.boxes[last].behind = (bar.behind.empty() ? "" : bar.behind + " ") +
+                                (bar.sum.empty() ? significant(end, 4, 3) : bar.sum);
     for (const Mark& mark : spread_.marks)
       if (mark.y == row_)
         panel_.boxes[last].clear_of = std::max(panel_.boxes[last].clear_of, mark.high);
@@ -272,6 +273,13 @@ std::vector<Part> mean_time(const RunView& run, int64_t ranks) {
   return mean;
 }
 
+// "4,160 calls", "1 call", "0.5 calls": per step.
+std::string calls_text(double calls) {
+  const bool is_whole = calls == std::round(calls) && std::fabs(calls) < 1e15;
+  return (is_whole ? format_count(std::llround(calls)) : significant(calls, 4, 1)) +
+         (calls == 1.0 ? " call" : " calls");
+}
+
 }  // namespace
 
 Picture memory_picture(const Runs& runs, const PlotOptions&) {
@@ -364,7 +372,9 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
         continue;
       }
       payloads.push_back(
-          {name, {{order[0], largest(entry.bytes)}}, fixed(largest(entry.count), 1) + " calls,"});
+          {name, {{order[0], largest(entry.bytes)}}, calls_text(largest(entry.count)) + ","});
+      payloads.back().sum =
+          format_bytes(static_cast<int64_t>(std::round(std::min(largest(entry.bytes), 9e18))));
       times.push_back({name + ", in flight", {{order[1], largest(entry.time_s)}}});
       times.back().new_group = true;
       if (!entry.exposed_s.empty())  // of projected ones it is not known

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/units.h"
 #include "deck/deck.h"
 #include "deck/validate.h"
 #include "made_record.h"
@@ -571,6 +572,17 @@ TEST(Plots, MessagesPerStep) {
                   "data all reduce, in flight: in flight 167,\nexposed: rank "
                   "waited for it, or drove it 42,\n"))
       << bars_of(picture, 1);
+  // Calls as whole numbers where they are, each payload in a unit of its own.
+  const auto behind = [](int64_t bytes, int64_t count) {
+    Record r = made_record();
+    r.comm[0].bytes = {bytes};
+    r.comm[0].count = {count};
+    return messages_picture({RunView(r)}).panels[0].boxes[0].behind;
+  };
+  EXPECT_EQ(behind(3 * 260 * MiB, 3 * 4160), "4,160 calls, 260.0 MiB");
+  EXPECT_EQ(behind(3 * 8, 3), "1 call, 8 B");
+  EXPECT_EQ(behind(3 * 8, 4), "1.3 calls, 8 B");
+  EXPECT_EQ(behind(INT64_MAX, 3), "1 call, 2863311530.67 GiB");
   // A file of many ranks holds sums over ranks, which the picture divides by the number of ranks.
   Record reduced = made_record();
   for (CommEntry& entry : reduced.comm) entry.reduced = true;
