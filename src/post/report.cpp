@@ -252,7 +252,9 @@ std::string checkpoints_of(const RunView& run) {
                             significant(1e-9 * cost.node_bytes_per_s, 4, 4) + " GB/s per node")
         .add("Stall", stall_text(cost))
         .add("Overhead", fixed(100.0 * cost.overhead, 2) + " %");
-  if (s.resumed.load_s > 0.0) list.add("Time to resume", format_seconds(s.resumed.load_s));
+  if (s.resumed.load_s > 0.0)
+    list.add(s.resumed.from.empty() ? "Weights loaded in" : "Time to resume",
+             format_seconds(s.resumed.load_s));
   return list.text("list");
 }
 

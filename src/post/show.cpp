@@ -150,7 +150,9 @@ std::string checkpoints(const Record& r) {
     text +=
         entry("stall", stall_text(cost) + "; overhead " + fixed(100.0 * cost.overhead, 2) + " %");
   }
-  if (s.resumed.load_s > 0.0) text += entry("time to resume", format_seconds(s.resumed.load_s));
+  if (s.resumed.load_s > 0.0)
+    text += entry(s.resumed.from.empty() ? "weights loaded in" : "time to resume",
+                  format_seconds(s.resumed.load_s));
   return text;
 }
 

@@ -20,6 +20,12 @@ double size_gb(const RunView& run) {
   return 1e-9 * static_cast<double>(run.summary().checkpoint.bytes);
 }
 
+// 0 where the run began with weights alone.
+double resume_s(const RunView& run) {
+  const ResumedFigures& resumed = run.summary().resumed;
+  return resumed.from.empty() ? 0.0 : resumed.load_s;
+}
+
 }  // namespace
 
 std::vector<Table> checkpoint_tables(const Runs& runs) {
@@ -55,7 +61,7 @@ std::vector<Table> checkpoint_tables(const Runs& runs) {
       {"Wait (ms)", figures(cost(&CheckpointCost::wait_s, 1e3), digits)},
       {"Stall (ms/step)", figures(cost(&CheckpointCost::stall_s, 1e3), digits)},
       {"Overhead (%)", figures(cost(&CheckpointCost::overhead, 100.0), digits)},
-      {"Resume (s)", figures(&Summary::resumed, &ResumedFigures::load_s, digits)},
+      {"Resume (s)", figures(resume_s, digits)},
       {"Notes", &RunView::notes, false},
   };
   return {table_of("checkpoint", "Checkpoints", columns, runs)};

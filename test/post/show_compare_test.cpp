@@ -133,6 +133,16 @@ TEST(Show, AResumedRunBeginsWithItsFirstStep) {
   EXPECT_NE(page.find("  loss scale            65536 at step 10, 32768"), std::string::npos);
 }
 
+// A run that began with weights of another (run.init_from) continues none.
+TEST(Show, WeightsAloneAreNotResumed) {
+  Record r = made_record();
+  r.summary.resumed = {};
+  r.summary.resumed.load_s = 1.5;
+  const std::string page = show_page("result.h5", r);
+  EXPECT_TRUE(has(page, "  weights loaded in     1.50 s\n")) << page;
+  EXPECT_FALSE(has(page, "time to resume")) << page;
+}
+
 // 56 columns are left beside the names; words are not cut unless one is longer.
 TEST(Show, LongValuesAreBrokenAtBlanks) {
   Record r = made_record();
