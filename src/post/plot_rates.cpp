@@ -37,7 +37,7 @@ const char* range_of(const RunView& run) {
 std::string note_of_ranges(const Runs& runs) {
   const bool has_bands =
       std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return run.is_projected(); });
-  return std::string("its bar spans the timed steps") +
+  return std::string("its error bar spans the timed steps") +
          (has_bands ? ", of a projection the 80 % band." : ".");
 }
 
@@ -120,20 +120,16 @@ Panel bars_of(const Runs& runs, const RunFigure& rate, const std::string& label,
   panel.y.downwards = true;
   std::map<std::string, Curve> spreads;  // by what they span
   const std::vector<std::string> labels = labels_of(runs);
-  double widest = 0.0;
-  for (size_t r = 0; r < runs.size(); ++r) widest = std::max(widest, rate(runs[r]));
   for (size_t r = 0; r < runs.size(); ++r) {
     const double row = static_cast<double>(r), value = rate(runs[r]);
     const Mark mark = mark_of(runs[r], value, value, labels[r], unit);
     panel.y.ticks.emplace_back(row, labels[r]);
-    // A long bar has room for its figure, behind a short one there is room.
-    const bool is_long = value > 0.3 * widest;
-    const std::string text = significant(value, 4, 4);
     Box& box = panel.boxes.emplace_back(box_around(0.0, value, row, 0.32));
     box.name = labels[r];
     box.tip = mark.tip;
-    (is_long ? box.inside : box.behind) = text;
+    box.behind = significant(value, 4, 4);
     if (mark.low >= mark.high) continue;
+    box.clear_of = mark.high;
     Curve& spread =
         spreads.insert({range_of(runs[r]), {neutral, "", {}, false, true}}).first->second;
     spread.name = range_of(runs[r]);
@@ -162,6 +158,8 @@ Picture rate_picture(const std::string& name, const std::string& title, const st
   if (values.empty()) return picture;
   if (values.size() == 1) {
     picture.panels = {bars_of(counting, rate, label, unit)};
+    if (!picture.panels[0].curves.empty())
+      picture.notes = {"Each bar is a run; " + note_of_ranges(counting)};
   } else {
     // Over ranks, throughput spans decades and equal efficiency is a straight line.
     Panel panel;

@@ -143,7 +143,13 @@ TEST(Plots, BarsWhereThereIsOneNumberOfRanks) {
             "made, 2 ranks: made, 2 ranks 300,\nmade, 2 ranks (2): made, 2 "
             "ranks (2) 400,\n");
   const Record slow = on(2, 0.0123456);
-  EXPECT_EQ(throughput_picture({RunView(slow)}).panels[0].boxes[0].inside, "0.0123");
+  EXPECT_EQ(throughput_picture({RunView(slow)}).panels[0].boxes[0].behind, "0.0123");
+  // The figure stands right of the error bar, which a note explains.
+  const Box& box = picture.panels[0].boxes[0];
+  EXPECT_EQ(box.inside, "");
+  EXPECT_EQ(box.behind, "300.0");
+  EXPECT_EQ(box.clear_of, picture.panels[0].curves[0].marks[0].high);
+  EXPECT_EQ(picture.notes[0], "Each bar is a run; its error bar spans the timed steps.");
 }
 
 // Error bars of a projection are its band, not a range over steps: 32 s between 16 and 64 s.
@@ -165,7 +171,7 @@ TEST(Plots, TheBandOfAProjection) {
   Record more = projected;
   more.summary.world_size = 4;
   EXPECT_TRUE(has(throughput_picture({RunView(measured), RunView(more)}).notes[0],
-                  "its bar spans the timed steps, of a projection the 80 % band."));
+                  "its error bar spans the timed steps, of a projection the 80 % band."));
   EXPECT_TRUE(
       has(report_page({RunView(projected)}), "<small>80 % band 16.00 s to 64.00 s</small>"));
 }
