@@ -320,12 +320,12 @@ std::string noise(const Comparison& comparison, const RunGroup& a, const RunGrou
                          "compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...");
 }
 
-// One line where a utilisation of the group cannot be.
+// A sentence where a utilisation of the group cannot be.
 std::string doubts(const char* name, const RunGroup& group) {
   for (const LoadedRun& run : group) {
     const FlopsFigures& flops = run.record.summary.flops;
     const std::string warning = impossible_utilisation(flops.mfu, flops.hfu, flops.convention);
-    if (!warning.empty()) return std::string(name) + ": " + warning + ".\n";
+    if (!warning.empty()) return hanging(std::string(name) + ": ", warning + ".");
   }
   return "";
 }
@@ -337,7 +337,8 @@ std::string peaks_differ(const RunGroup& a, const RunGroup& b) {
     const std::set<std::string> peaks = peaks_of(group);
     return join({peaks.begin(), peaks.end()}, ", ");
   };
-  return "MFU is left out, since the peaks differ: A " + text(a) + "; B " + text(b) + ".\n";
+  return hanging("",
+                 "MFU is left out, since the peaks differ: A " + text(a) + "; B " + text(b) + ".");
 }
 
 // Why times of a step and losses are not judged; "" where they are.
@@ -436,12 +437,13 @@ std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<Load
                          double min_percent) {
   const std::string reason = not_comparable(a, b);
   Comparison comparison(a, b, min_percent, reason.empty());
+  const std::string basis =
+      (reason.empty() ? noise(comparison, a, b, min_percent) : "") +
+      (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "");
   return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
          files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() +
          (reason.empty() ? steps_differ(a, b) : "") + peaks_differ(a, b) + doubts("A", a) +
-         doubts("B", b) + "\n" + (reason.empty() ? noise(comparison, a, b, min_percent) : "") +
-         (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "") + "\n" +
-         differences(a, b);
+         doubts("B", b) + "\n" + basis + (basis.empty() ? "" : "\n") + differences(a, b);
 }
 
 }  // namespace gptbench

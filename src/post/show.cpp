@@ -211,9 +211,13 @@ std::string breakdown(const Record& r) {
   const Breakdown slowest = slowest_rank(r);
   if (slowest.regions.empty()) return "";
   Table table{"", {{"", false}, {"region", false}, {"per step", true}, {"share", true}}, {}};
+  // Parts of the line above them: the others add up to a step.
+  const auto is_part = [](const std::string& name) {
+    return name == "bubble" || name == "straggler";
+  };
   for (const RegionTime& region : slowest.regions)
     table.rows.push_back(
-        {"", region.name, format_seconds(region.time_s),
+        {"", (is_part(region.name) ? "  of it " : "") + region.name, format_seconds(region.time_s),
          slowest.step_s > 0.0 ? fixed(100.0 * region.time_s / slowest.step_s, 1) + " %" : "-"});
   return page_heading(!r.projection.machine.empty() ? "time of the stage that computes longest"
                       : slowest.rank >= 0

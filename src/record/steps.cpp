@@ -163,7 +163,8 @@ void set_time_to_target(Record& record, double target_loss) {
 std::string drift_text(const Summary& summary) {
   const RateFigures& rate = summary.rate;
   if (!rate.drift_percent) return "";
-  std::string text = printed("rate %+.2f %% over the timed steps", *rate.drift_percent);
+  std::string text =
+      printed("step rate changed by %+.2f %% over the timed steps", *rate.drift_percent);
   if (rate.sec_per_it * static_cast<double>(summary.timed_steps) >= burn_in_s &&
       rate.drift_percent_per_hour)
     text += printed(", %+.2f %% per hour", *rate.drift_percent_per_hour);

@@ -53,8 +53,8 @@ void summarise_steps(Record& record, int64_t sequences_per_step);
 // target_loss: 0 where there is none.
 void set_time_to_target(Record& record, double target_loss);
 
-// "rate -1.50 % over the timed steps", from ten minutes on with the slope; "" where it is not
-// known.
+// "step rate changed by -1.50 % over the timed steps", from ten minutes on with the slope; "" where
+// it is not known.
 std::string drift_text(const Summary& summary);
 constexpr double burn_in_s = 600.0;  // of steps: shorter runs say nothing of an hour
 
