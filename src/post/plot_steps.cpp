@@ -208,22 +208,48 @@ Picture steps_picture(const Runs& runs, const PlotOptions&) {
   return picture;
 }
 
+namespace {
+
+struct Quantity {
+  const char* label;
+  std::vector<double> SensorSeries::*values;
+  bool from_zero = false;
+};
+
+// A bar per run, of one interval each: over time they would be marks at one place.
+Panel bars_of(const Runs& runs, const std::vector<std::string>& labels, const Quantity& quantity) {
+  Panel panel;
+  panel.x = {quantity.label, false, true};
+  panel.y.downwards = true;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const std::vector<double>& values = runs[r].record().sensors.*quantity.values;
+    if (values.empty() || !std::isfinite(values.front())) continue;
+    const double row = static_cast<double>(panel.boxes.size());
+    panel.y.ticks.emplace_back(row, labels[r]);
+    Box& box = panel.boxes.emplace_back(box_around(0.0, values.front(), row, 0.32));
+    box.name = labels[r];
+    box.behind = printed("%.4g", values.front());
+    box.tip = labels[r] + ": " + box.behind;
+  }
+  panel.height = 26.0 * static_cast<double>(panel.boxes.size()) + 14.0;
+  return panel;
+}
+
+}  // namespace
+
 Picture sensors_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"sensors", "Sensors during the timed steps, means of all devices",
                   subtitle_of(runs)};
-  struct Quantity {
-    const char* label;
-    std::vector<double> SensorSeries::*values;
-    bool from_zero = false;
-  };
   constexpr Quantity quantities[] = {{"Power per device (W)", &SensorSeries::power_w},
                                      {"Temperature (°C)", &SensorSeries::temperature_c},
                                      {"Clock (GHz)", &SensorSeries::clock_ghz},
                                      {"Busy (fraction of time)", &SensorSeries::utilisation, true}};
   double longest_s = 0.0;
+  size_t most_intervals = 0;
   for (const RunView& run : runs)
     for (const Quantity& quantity : quantities) {
       const SensorSeries& series = run.record().sensors;
+      most_intervals = std::max(most_intervals, (series.*quantity.values).size());
       longest_s = std::max(
           longest_s, series.interval_s * static_cast<double>((series.*quantity.values).size()));
     }
@@ -231,8 +257,13 @@ Picture sensors_picture(const Runs& runs, const PlotOptions&) {
   const std::vector<std::string> labels = labels_of(runs);
   std::vector<size_t> styles(runs.size(), neutral);
   for (const Quantity& quantity : quantities) {
+    if (most_intervals == 1) {
+      const Panel bars = bars_of(runs, labels, quantity);
+      if (!bars.boxes.empty()) picture.panels.push_back(bars);
+      continue;
+    }
     Panel panel;
-    panel.x = {minutes ? "Time (min)" : "Time (s)"};
+    panel.x = {minutes ? "Time (min)" : "Time (s)", false, true};
     panel.y = {quantity.label, false, quantity.from_zero};
     panel.height = 150.0;
     for (size_t r = 0; r < runs.size(); ++r) {

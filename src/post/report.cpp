@@ -35,8 +35,8 @@ p{margin:.4rem 0}.soft,dt{color:var(--soft)}
 .cards dd small{display:block;font-size:.8rem;font-weight:400;color:var(--soft)}
 .wide{overflow-x:auto;max-width:100%}.wide:focus-visible{outline:2px solid var(--soft)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
-td:first-child{min-width:11em}th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-.num{text-align:right}
+th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+.num{text-align:right}.line{white-space:nowrap}td.long:first-child{min-width:11em}
 figure{margin:0 0 1.6rem}figure svg{display:block;width:100%;min-width:720px;height:auto}
 summary{cursor:pointer;margin:.4rem 0}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:.2rem 0 .8rem}
@@ -46,8 +46,8 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:.2rem 0 
 :root{--ink:#e7eaee;--paper:#14181d;--soft:#a9b3be;--line:#3a424c;--good:#6fdc9c;--bad:#ff9a8f}}
 @media print{:root{color-scheme:light}body{font-size:11pt}header,main{max-width:none;padding:0}
 figure,tr,.cards div{break-inside:avoid}h2{break-after:avoid}figure svg{min-width:0}.wide{overflow:visible}
-table{font-size:8pt}th,td{padding:2px 4px}td:first-child{min-width:0}td.num{white-space:nowrap}
-td.long{min-width:13em;white-space:normal;overflow-wrap:anywhere}.broad{page:broad}.broad table{font-size:6.5pt}.broad th,.broad td{padding:2px 3px}}
+table{font-size:8pt}th,td{padding:2px 4px}.line{white-space:normal}td.num{white-space:nowrap}
+td.long,td.long:first-child{min-width:13em;white-space:normal;overflow-wrap:anywhere}.broad{page:broad}.broad table{font-size:6.5pt}.broad th,.broad td{padding:2px 3px}}
 @page broad{size:landscape}
 )";
 
@@ -91,7 +91,10 @@ std::string html_table(const Table& table) {
       const std::string text = cell(c);
       // A name may stand in a column of numbers, which are never broken.
       const bool is_long = (right ? text.size() : longest_of(text)) >= longest_word;
-      const std::string kind = right ? (is_long ? "num long" : "num") : (is_long ? "long" : "");
+      const std::string kind = right ? (is_long ? "num long" : "num")
+                               : table.columns[c].heading == "Layout" ? "line"
+                               : is_long                              ? "long"
+                                                                      : "";
       row += "<" + std::string(tag) + (kind.empty() ? ">" : " class=\"" + kind + "\">") +
              xml(text) + "</" + tag + ">";
     }

@@ -570,6 +570,28 @@ TEST(Plots, AxesOfSensors) {
   EXPECT_EQ(sensors_picture({RunView(r)}).panels[0].curves[0].marks.back().x, 7.5 / 4.0);
 }
 
+// Runs shorter than an interval have one value each, which all stood at one place.
+TEST(Plots, SensorsOfShortRunsAreBars) {
+  Record a = made_record(), b = made_record();
+  for (Record* each : {&a, &b}) {
+    each->sensors = {};
+    each->sensors.interval_s = 1.0;
+    each->sensors.clock_ghz = {2.0};
+    each->sensors.power_w = {NAN};
+  }
+  const Picture picture = sensors_picture({RunView(a), RunView(b)});
+  ASSERT_EQ(picture.panels.size(), 1U);
+  EXPECT_EQ(bars_of(picture),
+            "made, 2 ranks: made, 2 ranks 2,\nmade, 2 ranks (2): made, 2 ranks (2) 2,\n");
+  EXPECT_EQ(picture.panels[0].x.label, "Clock (GHz)");
+  EXPECT_EQ(picture.panels[0].boxes[0].behind, "2");
+  // Beside a longer one they are marks over time, which begins at 0.
+  b.sensors.clock_ghz = {2.0, 2.1};
+  const Picture over_time = sensors_picture({RunView(a), RunView(b)});
+  EXPECT_EQ(over_time.panels.at(0).x.label, "Time (s)");
+  EXPECT_TRUE(over_time.panels[0].x.from_zero);
+}
+
 TEST(Plots, MessagesPerStep) {
   const Picture picture = messages_picture({RunView(made_record())});
   // 101 B, 0.5 s in flight, 0.125 s exposed over three steps, on the rank with the most.

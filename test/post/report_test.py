@@ -179,6 +179,25 @@ def check_browser(browser, path):
                     check(url == path.resolve().as_uri(), f"{at}: requested {url}")
 
 
+# Lines of each layout in the tables; widest first cell of a table of runs with short names.
+LINES_OF_LAYOUTS = """[...document.querySelectorAll('td.line')].map(cell => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return new Set([...range.getClientRects()].map(line => line.top)).size;
+})"""
+FIRST_CELL = "document.querySelector('tbody td').offsetWidth"
+
+
+def check_table(browser, path):
+    browser.call("Emulation.setDeviceMetricsOverride", width=1000, height=800, deviceScaleFactor=1, mobile=False)
+    browser.open(path)
+    lines = browser.value(LINES_OF_LAYOUTS)
+    check(all(number == 1 for number in lines), f"{path}: layouts on {lines} lines")
+    if path.name == "one.html":
+        check(lines, f"{path}: no layout")
+        check(browser.value(FIRST_CELL) < 100, f"{path}: the name 'made' takes {browser.value(FIRST_CELL)} px")
+
+
 PAPER, LANDSCAPE = 718, 1047  # pixels: 19 and 27.7 cm, A4 with margins of 1 cm
 
 # Numbers and short words of tables that stand on several lines.
@@ -224,6 +243,7 @@ def main():
         try:
             for path in files:
                 check_browser(browser, path)
+                check_table(browser, path)
                 check_print(browser, path)
         finally:
             browser.close()
