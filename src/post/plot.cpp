@@ -96,31 +96,30 @@ bool is_heat_map(const Picture& picture) {
   return false;
 }
 
-using Row = std::vector<std::string>;
-
-Row row_of(const Curve& curve, const Mark& mark) {
+std::vector<std::string> row_of(const Curve& curve, const Mark& mark) {
   const bool bar = mark.low < mark.high;
-  return {curve.name,
-          number(mark.x),
-          number(mark.y),
-          bar ? number(mark.low) : "",
-          bar ? number(mark.high) : "",
-          mark.tip};
+  return std::vector<std::string>{curve.name,
+                                  number(mark.x),
+                                  number(mark.y),
+                                  bar ? number(mark.low) : "",
+                                  bar ? number(mark.high) : "",
+                                  mark.tip};
 }
 
-Row row_of(const Panel& panel, const Box& box) {
-  return {box.name,
-          number(box.right - box.left),
-          name_at(panel.y, box.top, box.bottom),
-          number(box.left),
-          number(box.right),
-          box.tip};
+std::vector<std::string> row_of(const Panel& panel, const Box& box) {
+  return std::vector<std::string>{box.name,
+                                  number(box.right - box.left),
+                                  name_at(panel.y, box.top, box.bottom),
+                                  number(box.left),
+                                  number(box.right),
+                                  box.tip};
 }
 
 // A box of a heat map is a place and a value.
-Row cell_of(const Panel& panel, const Box& box) {
-  return {box.name, name_at(panel.x, box.left, box.right), name_at(panel.y, box.top, box.bottom),
-          box.value ? number(*box.value) : "", box.tip};
+std::vector<std::string> cell_of(const Panel& panel, const Box& box) {
+  return std::vector<std::string>{box.name, name_at(panel.x, box.left, box.right),
+                                  name_at(panel.y, box.top, box.bottom),
+                                  box.value ? number(*box.value) : "", box.tip};
 }
 
 }  // namespace
@@ -135,7 +134,7 @@ Table data_of(const Picture& picture) {
     table.columns.push_back({heading, true});
   table.columns.push_back({"meaning", false});
   for (const Panel& panel : picture.panels) {
-    const auto add = [&](Row row) {
+    const auto add = [&](std::vector<std::string> row) {
       if (several) row.insert(row.begin(), name_of_panel(picture, panel));
       table.rows.push_back(std::move(row));
     };
