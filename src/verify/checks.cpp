@@ -78,12 +78,12 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
   // being about alike (four standard deviations); beyond, the tied head favours a token's own
   // embedding a little: 2% of the loss.
   // A target that equals its input gains at most C std: its embedding's share of the final norm's
-  // input, which learned positions halve at least.
+  // input, which learned positions halve at least. Its logit rises, so this only lowers the loss.
   const double count = static_cast<double>(targets_of_batch(plan, 0));
   const Family& family = plan.shape.family;
   const double share = family.positions == PositionEmbedding::learned ? std::sqrt(0.5) : 1.0;
-  const double own_logit =
-      family.head == HeadKind::tied ? static_cast<double>(plan.shape.C) * std * share : 0.0;
+  const bool favours_own = family.head == HeadKind::tied && loss < expected;
+  const double own_logit = favours_own ? static_cast<double>(plan.shape.C) * std * share : 0.0;
   // The two next-sentence logits of a sequence differ by at most sqrt(2 variance) in standard
   // deviation, nearly the same for all sequences, whose labels are even up to 1 / sqrt(B).
   const double sentences = static_cast<double>(plan.config.batch.global_batch_size);
