@@ -56,11 +56,12 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
 std::string row_deck_text(const Sweep& sweep, const SweepRow& row);
 
 // The rows as a table of 80 columns, those left out with the reason, and the last line "N rows, M
-// left out"; `left_out` holds a reason for each row that the caller leaves out beside (too large),
-// "" elsewhere.
+// left out" ("M refused" with prune = 'none'); `left_out` holds a reason for each row that the
+// caller leaves out beside (too large), "" elsewhere.
 std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left_out);
 // The same as one JSON object: {"name", "directory", "rows": [{"number", "name", "ranks", "nodes",
-// "values": {column: value}, "left_out": reason or null}], "left_out": how many}.
+// "values": {column: value}, "left_out": reason or null}], "left_out": how many}; with any prune
+// these are the rows that the driver does not run.
 std::string sweep_json(const Sweep& sweep, const std::vector<std::string>& left_out);
 
 }  // namespace gptbench

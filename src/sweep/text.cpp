@@ -75,7 +75,7 @@ std::string value_json(const std::string& value) {
   return is_number ? json(number) : json(value);
 }
 
-// Why row r is left out; "" where it is not.
+// Why row r is left out or refused; "" where it is neither.
 std::string reason_of(const Sweep& sweep, const std::vector<std::string>& left_out, size_t r) {
   const std::string& refused = sweep.rows[r].refused;
   return refused.empty() && r < left_out.size() ? left_out[r] : refused;
@@ -94,13 +94,11 @@ std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left
   int64_t kept = 0;
   for (size_t r = 0; r < sweep.rows.size(); ++r) kept += reason(r).empty() ? 1 : 0;
   const int64_t all = static_cast<int64_t>(sweep.rows.size());
-  std::string out = hanging(
-      "", "Sweep " + sweep.name + ": " + count_of(all, "row") + ", " + std::to_string(kept) +
-              " to run" +
-              (kept < all ? ", " + std::to_string(all - kept) +
-                                (sweep.config.prune == Prune::none ? " refused" : " left out")
-                          : "") +
-              ".");
+  const std::string not_kept = sweep.config.prune == Prune::none ? "refused" : "left out";
+  const std::string others = std::to_string(all - kept) + " " + not_kept;
+  std::string out =
+      hanging("", "Sweep " + sweep.name + ": " + count_of(all, "row") + ", " +
+                      std::to_string(kept) + " to run" + (kept < all ? ", " + others : "") + ".");
 
   std::vector<std::string> the_same;
   for (size_t c = 0; c < sweep.columns.size(); ++c)
@@ -128,13 +126,9 @@ std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left
       for (size_t c = 3; c < cells.size(); ++c) parts.push_back(table.headings[c] + "=" + cells[c]);
       out += hanging(padded(cells[0], table.widths[0], true) + "  ", join(parts, ", "));
     }
-    if (!reason(r).empty())
-      out += hanging(
-          indent + (sweep.is_pruned(sweep.rows[r]) || sweep.rows[r].refused.empty() ? "left out: "
-                                                                                    : "refused: "),
-          reason(r));
+    if (!reason(r).empty()) out += hanging(indent + not_kept + ": ", reason(r));
   }
-  return out + std::to_string(all) + " rows, " + std::to_string(all - kept) + " left out\n";
+  return out + std::to_string(all) + " rows, " + others + "\n";
 }
 
 std::string sweep_json(const Sweep& sweep, const std::vector<std::string>& left_out) {

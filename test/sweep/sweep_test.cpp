@@ -242,6 +242,7 @@ TEST(Sweep, RefusedRowsSayWhy) {
   const std::string all = sweep_table(kept, Texts(2));
   EXPECT_NE(all.find("2 rows, 1 to run, 1 refused."), std::string::npos) << all;
   EXPECT_NE(all.find("refused: s.in"), std::string::npos) << all;
+  EXPECT_NE(all.find("\n2 rows, 1 refused\n"), std::string::npos) << all;
 }
 
 TEST(Sweep, TableOfOneRow) {

@@ -112,12 +112,12 @@ struct TableRows {
   std::vector<CsvRow> published;  // [row]
 };
 
-TableRows rows_of(const std::string& table, size_t rows, int left_out) {
+TableRows rows_of(const std::string& table, size_t rows, int refused) {
   TableRows out{sweep_of(table), csv_of(table)};
   expect_decks_as_written(table, out.sweep);
   const std::string list = sweep_table(out.sweep, std::vector<std::string>(rows));
   const std::string end =
-      "\n" + std::to_string(rows) + " rows, " + std::to_string(left_out) + " left out\n";
+      "\n" + std::to_string(rows) + " rows, " + std::to_string(refused) + " refused\n";
   EXPECT_EQ(list.substr(list.size() - end.size()), end);
   EXPECT_EQ(out.published.size(), rows);
   EXPECT_EQ(out.sweep.rows.size(), rows);
