@@ -55,8 +55,7 @@ MemoryUse gather_memory(MpiWorld& world, const Engine& engine, const Plan& plan)
     sum += bytes;
     if (is_on_device(memory_class)) on_device += bytes;
     add(name_of(memory_class),
-        is_on_device(memory_class) ? "allocated for this class" : "offloaded to host memory",
-        bytes);
+        is_on_device(memory_class) ? "allocated for this class" : "in host memory", bytes);
   }
   add("arena", "sum over the classes", sum);
   const int64_t peak = peak_resident_bytes();

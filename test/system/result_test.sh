@@ -23,6 +23,9 @@ size=(model.num_layers=2 model.hidden_size=64 model.seq_length=32 batch.global_b
 evaluated=(convergence.evaluate_every=3 convergence.evaluate_batches=2)
 saved=(checkpoint.directory=ck checkpoint.every_steps=3)
 agrees 1 "$deck" "${size[@]}" run.steps=8 run.verify=T "${evaluated[@]}" "${saved[@]}" output.peak_tflops=0
+# Host memory holds copies for checkpoints here: nothing is offloaded, and no description says so.
+grep -aq 'allocated for this class' "$work/output/tiny/result.h5" || fail "no description of memory"
+grep -aq 'offloaded to host memory' "$work/output/tiny/result.h5" && fail "copies for checkpoints are called offloaded"
 agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.zero_stage=3 "${saved[@]}" checkpoint.keep=1 checkpoint.async=F
 agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.pipeline_parallel=2 "${evaluated[@]}" optimizer.lr=1e-2 convergence.target_loss=3.3
 agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.tensor_parallel=2 memory.activation_checkpointing=full output.flops_convention=megatron
