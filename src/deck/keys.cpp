@@ -382,8 +382,9 @@ void add_output(Table& table) {
   row.choice(&C::flops_convention, "flops_convention", "how FLOPs are counted in the report");
   row.real(&C::peak_tflops, "peak_tflops", "TFLOP/s",
            "peak of a device for MFU; 0: known peak or measured GEMM ceiling");
-  row.integer(&C::log_every, "log_every", 0, "steps",
-              "print the line of each such step; 0: about ten lines per run");
+  row.integer(
+      &C::log_every, "log_every", 0, "steps",
+      "print the line of each such step; 0: about ten lines per run, fewer with held-out losses");
   row.integer(&C::trace_step, "trace_step", 0, "",
               "step, from 1, whose operations are written to trace.json; 0: none");
 }
