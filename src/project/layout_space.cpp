@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "deck/validate.h"
 
@@ -89,7 +90,14 @@ Layout Choices::layout(const Places& at) const {
 
 LayoutSpace::LayoutSpace(const Deck& deck, int64_t ranks) : deck_(deck), ranks_(ranks) {
   int64_t& batch = deck_.config.batch.global_batch_size;
-  if (batch == 0) batch = resolve(deck_, ranks).batch.global_batch_size;
+  try {
+    if (batch == 0) batch = resolve(deck_, ranks).batch.global_batch_size;
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                std::string(error.what()) +
+                    "; where batch.global_batch_size is not given a search takes that "
+                    "of the deck's own layout: give it");
+  }
   if (!is_fixed("parallel.data_parallel")) deck_.config.parallel.data_parallel = 0;
   const ParallelConfig& parallel = deck_.config.parallel;
   for (const int64_t tensor : axis("parallel.tensor_parallel", parallel.tensor_parallel))

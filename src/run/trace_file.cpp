@@ -66,7 +66,9 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
     line.op = event.op;
     line.micro_batch = task.micro_batch;
     line.program = plan.programs[static_cast<size_t>(task.program)].kind;
-    line.bytes = is_message(op.kind) ? payload_bytes(op, rows) : 0;
+    line.bytes = is_message(op.kind)    ? payload_bytes(op, rows)
+                 : is_transfer(op.kind) ? transfer_bytes(plan, op, rows)
+                                        : 0;
     line.issued_us = us(event.begin_s);
     line.pending_us = us(event.message.pending_s < 0.0 ? event.end_s : event.message.pending_s);
     lines += text_of(plan, line);
@@ -104,7 +106,8 @@ std::string lines_of(const RankWork& rank, const LaneTime& time) {
     line.micro_batch = issue.micro_batch;
     line.program = programs[static_cast<size_t>(issue.op)];
     const Work& work = rank.works[static_cast<size_t>(issue.work)];
-    line.bytes = work.kind == Work::Kind::message ? static_cast<int64_t>(work.bytes) : 0;
+    const bool moves = work.kind == Work::Kind::message || work.kind == Work::Kind::transfer;
+    line.bytes = moves ? static_cast<int64_t>(work.bytes) : 0;
     line.issued_us = line.begin_us;
     line.pending_us = line.end_us;
     if (span.lost_s > 0.0) {

@@ -84,24 +84,35 @@ bool is_result_of(const Record& record, const SweepRow& row) {
   }
 }
 
-// The last line that says something, for the reason.
+// What the output ends with, for the reason: the last line of gptbench; else, of what a launcher
+// says below a ruler, the first paragraph; else the last line that says something.
 std::string last_words(const std::string& output_path) {
   std::ifstream in(output_path, std::ios::binary);
   in.seekg(0, std::ios::end);
   constexpr std::streamoff most = 16384;
   const std::streamoff size = in.tellg();
   in.seekg(std::max<std::streamoff>(0, size - most));
-  std::string line, own, any;
+  std::string line, own, framed, any;
+  enum { plain, below_ruler, in_paragraph } place = plain;
   while (std::getline(in, line)) {
     std::string clean;
     for (const char c : line)
       if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f) clean += c;
     clean = trim(clean);
-    if (clean.find_first_not_of("-=*") == std::string::npos) continue;
+    if (clean.find_first_not_of("-=*") == std::string::npos) {
+      if (!clean.empty()) place = below_ruler;
+      if (clean.empty() && place == in_paragraph) place = plain;
+      continue;
+    }
+    if (place == below_ruler) framed.clear();
+    if (place != plain) {
+      framed += (framed.empty() ? "" : " ") + clean;
+      place = in_paragraph;
+    }
     if (clean.rfind("gptbench: ", 0) == 0) own = clean.substr(10);
     any = clean;
   }
-  return (own.empty() ? any : own).substr(0, 300);
+  return (!own.empty() ? own : !framed.empty() ? framed : any).substr(0, 300);
 }
 
 bool speaks_of_memory(const std::string& output_path) {

@@ -45,11 +45,15 @@ bool converts_factors(const Config& full) {
   return full.precision.compute != Precision::fp32 && full.precision.compute != Precision::fp64;
 }
 
+// A norm of fewer channels leaves hardly any gradient, sums that cancel, whose roundoff has no
+// bound.
+constexpr int64_t least_width = 8;  // of C, where blocks of widths are not crossed
+
 // Dimensions in which a reduced model is larger than a block.
 enum class Crosses { widths, keys_and_rows };
 
 // Heads, C, F and V: two key/value heads for each tensor-parallel rank, or one where blocks of
-// widths are not crossed; more where these are and C would be too small.
+// widths are not crossed; more where C would be too small.
 void reduce_widths(ModelConfig& model, const Config& full, Crosses crosses) {
   const bool wide = crosses == Crosses::widths;
   const int64_t tensor = full.parallel.tensor_parallel;
@@ -58,7 +62,7 @@ void reduce_widths(ModelConfig& model, const Config& full, Crosses crosses) {
   const int64_t group =
       std::min<int64_t>(2, full.model.num_attention_heads / full.model.num_kv_heads);
   int64_t kv_heads = (wide ? 2 : 1) * tensor;
-  while (wide && kv_heads * group * head_size < past_columns) kv_heads += tensor;
+  while (kv_heads * group * head_size < (wide ? past_columns : least_width)) kv_heads += tensor;
   model.num_kv_heads = std::min(full.model.num_kv_heads, kv_heads);
   model.num_attention_heads = model.num_kv_heads * group;
   model.hidden_size = model.num_attention_heads * head_size;

@@ -104,6 +104,8 @@ END
   grep -Eq "reason .*$pattern" values || fail "$(grep reason values)"
 }
 stand_in FAILED 'status 9 and left no result; this is why' 'echo first; echo this is why >&2; echo ----; exit 9'
+stand_in FAILED 'left no result; There are not enough slots to start 4$' \
+  'echo -----; printf "There are not enough slots\\nto start 4\\n\\nUse fewer ranks\\nto launch.\\n"; echo -----; exit 1'
 stand_in OOM 'status 3' 'exit 3'
 stand_in OOM 'oom.kill' 'echo slurmstepd: error: Detected 1 oom_kill event in StepId=1.0; exit 137'
 # In a long line, which is read in parts of 64 KiB, the second of which begins within the word.
