@@ -257,6 +257,16 @@ TEST(Verification, ReducedModelOfASmallModelIsOneAndSmall) {
   EXPECT_EQ(configs[0].model.seq_length, full.model.seq_length);
 }
 
+// A norm over one channel passes no gradient: what is left of it is roundoff.
+TEST(Verification, ReducedModelsOfNarrowHeadsHaveSeveral) {
+  SmallModel m;
+  m.hidden = m.heads = 12;
+  m.seq = 2000;
+  const std::vector<Config> configs = reduced_configs(resolved_config(m));
+  ASSERT_EQ(configs.size(), 2u);
+  EXPECT_EQ(configs[1].model.hidden_size, 8);
+}
+
 // Operations of the run that the reduced model does not execute are named, each once.
 TEST(Verification, NamesKernelsThatTheReducedModelLacks) {
   MpiWorld world(nullptr, nullptr);
