@@ -105,7 +105,8 @@ struct Picture {
 };
 
 // Every mark and box with its place and its tip: of a bar its length, its row and its ends, of a
-// cell of a heat map its column, row and value. Of several panels each row names its own.
+// cell of a heat map its column, row and value. Where a picture has several panels,
+// each row names the one that it belongs to.
 Table data_of(const Picture& picture);
 
 }  // namespace gptbench

@@ -19,7 +19,8 @@ std::string layout_cell(const RunView& run) {
   return cell + " z" + std::to_string(run.deck().zero_stage());
 }
 
-// Of the timed steps; a projection has none.
+// The spread of the timed steps, in percent of their median; 0 for a projection, which has no
+// steps.
 double spread_percent(const RunView& run) {
   if (run.is_projected()) return 0.0;
   const RateFigures& rate = run.summary().rate;

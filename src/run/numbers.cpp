@@ -22,8 +22,9 @@ std::string own_name(const MpiWorld& world) {
   return "rank " + std::to_string(world.rank()) + " on " + system_info().hostname;
 }
 
-// Which elements a rank holds: number of the tensor; row and column of the tensor at which those of
-// the rank begin; number of the first of them that it holds, and how many.
+// The elements of a tensor that a rank holds, in five numbers: the tensor; the row and the column
+// at which the rank's share begins; the first element of the share that the rank holds; their
+// count.
 using Held = std::array<int64_t, 5>;
 
 Held elements_held(const Plan& plan, size_t local) {

@@ -34,7 +34,7 @@ struct Evaluation {
   double loss = 0.0;  // mean over the held-out batches; global, on rank 0
 };
 
-// Collective. That of the weights as they are; on rank 0.
+// Collective. The mean loss over the held-out batches with the present weights; on rank 0.
 double held_out_loss(MpiWorld& world, Engine& engine);
 // Collective. Whether this loss, of rank 0, is at most convergence.target_loss, where there is one.
 bool reaches_target(MpiWorld& world, const ConvergenceConfig& convergence, double loss);

@@ -223,7 +223,7 @@ TEST(Fit, GemmsInFp8HaveARateOfTheirOwn) {
   EXPECT_EQ(known.peak("bf16"), 312e12);
 }
 
-// Of a deck with precision.tf32: the peak, the rate and the shapes are those of tf32.
+// A deck with precision.tf32 is fitted with the peak, the rates and the shapes of tf32.
 TEST(Fit, GemmsInTf32HaveThePeakOfTf32) {
   Calibration calibration = known_machine();
   for (KernelRate& rate : calibration.kernels)

@@ -221,8 +221,8 @@ TEST(Explain, SlowRanksAreNamedWithTheirHost) {
   EXPECT_TRUE(account(once).slow.empty());
 }
 
-// Of 5 sequences over 4 replicas rank 0 has 2, which take twice as long; the others have 1 each,
-// of which rank 2 is slow.
+// Five sequences are shared by four replicas: rank 0 has two, which take twice as long. The other
+// ranks have one each, and rank 2 is slow.
 TEST(Explain, ALargerShareOfTheBatchIsNotSlow) {
   const StepAccount healthy = account(with_batch(one_layer_run({0.4, 0.2, 0.2, 0.2}), 5));
   EXPECT_TRUE(healthy.names_ranks);

@@ -286,7 +286,7 @@ TEST(Plots, DataOfHeatMaps) {
   EXPECT_EQ(row_of(sweep, 5).rfind("zero_stage 2|2|2||", 0), 0U) << row_of(sweep, 5);
 }
 
-// Of several panels each row names its own.
+// Where a picture has several panels, each row names the one that it belongs to.
 TEST(Plots, DataOfSeveralPanels) {
   const Record one = on(1, 250), four = on(4, 800);
   const Picture scaling = scaling_picture({RunView(four), RunView(one)});

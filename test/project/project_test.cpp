@@ -262,7 +262,7 @@ TEST(Projection, AttentionToBothSidesTakesTwiceAsLong) {
 }
 
 // A processor copies within its own memory, where what is offloaded stays.
-// Of GPUs alone, and where the deck names the library.
+// The remark is made for GPUs alone, and where the deck names the library.
 TEST(Projection, SaysThatMessagesOfMpiArePlannedAsOfNccl) {
   const auto remark = [](const char* machine, const char* comm) {
     return library_remark(parse_deck("deck", std::string("&run comm = '") + comm + "' /", {}),

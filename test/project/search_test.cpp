@@ -223,6 +223,19 @@ TEST(Search, KeysOfTheCommandLineStay) {
                Error);
 }
 
+// A batch that is not given follows from the deck's own layout, which may not fit the ranks.
+TEST(Search, AsksForTheBatchThatTheDeckLacks) {
+  const Deck deck = parse_deck("deck", "&parallel tensor_parallel = 2 /", {});
+  try {
+    search_layouts(deck, 3, a100(), fsdp(), 1);
+    ADD_FAILURE() << "searched";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("batch.global_batch_size is not given"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // Nodes of two ranks: what lies within a node is for the order to say.
 TEST(Search, RanksLieInTheFastestOrder) {
   Machine machine = a100();

@@ -131,7 +131,7 @@ TEST_F(Numbers, FlippedBitOfOneReplica) {
   expect_says(repeat_from_checkpoint(world, run.engine(), 1, say), "not repeated");
 }
 
-// Of a tensor that tensor parallelism does not split, and of an embedding on two stages.
+// A bit flips in a tensor that tensor parallelism does not split, or in an embedding of two stages.
 TEST_F(Numbers, FlippedBitOfACopy) {
   if (world.size() != 2) GTEST_SKIP() << "for 2 ranks";
   for (const auto& [layout, tensor] :
