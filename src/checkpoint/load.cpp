@@ -66,6 +66,18 @@ void check_fit(const Config& config, const std::string& path, const Manifest& ma
                               "; use these values, or another checkpoint");
 }
 
+// What a run that continues does otherwise than the one that saved the checkpoint.
+std::vector<std::string> changes(const Config& config, const Manifest& manifest) {
+  const std::map<std::string, std::string> stored(manifest.keys.begin(), manifest.keys.end());
+  std::vector<std::string> changed;
+  for (const auto& [key, value] : training_keys(config)) {
+    const auto before = stored.find(key);  // checkpoints of earlier releases have none
+    if (before != stored.end() && before->second != value)
+      changed.push_back(key + " = " + value + " (was " + before->second + ")");
+  }
+  return changed;
+}
+
 class Loader {
  public:
   Loader(Engine& engine, const std::string& path, const Manifest& manifest)
@@ -121,14 +133,20 @@ class Loader {
     }
   }
 
-  // Scales and histories of fp8. A checkpoint of a model that was not trained in fp8 has none; the
-  // scales stay as estimated for a fresh model. Where the run's history is longer than the saved
-  // one it begins with zeros, where it is shorter the oldest steps are left out.
+  // Scales and histories of fp8. A checkpoint of a model that was not trained in fp8 has none: its
+  // weights and activations are larger than what is estimated for a fresh model, and would be cut
+  // off. The first step takes them as they are (e4m3 reaches to 448). Where the run's history is
+  // longer than the saved one it begins with zeros, where it is shorter the oldest steps are left
+  // out.
   void load_fp8_scales() {
     std::vector<Fp8Scaling> factors = read_fp8_scaling(resources_);
-    for (Fp8Scaling& factor : factors) {
+    for (size_t i = 0; i < factors.size(); ++i) {
+      Fp8Scaling& factor = factors[i];
       const auto found = arrays_.find(fp8_array(factor.name));
-      if (found == arrays_.end()) return;
+      if (found == arrays_.end()) {
+        if (resources_.plan.fp8.tensors[i].type == DType::fp8_e4m3) factor.scale = 1.0f;
+        continue;
+      }
       const FileArray& from = *found->second;
       const int64_t history = static_cast<int64_t>(factor.amax.size());
       const int64_t n = std::min(history, from.elements() - 1);
@@ -198,6 +216,7 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
     start.steps = manifest.state.steps;
     start.sequences = manifest.state.sequences;
     start.steps_s = manifest.state.steps_s;
+    start.changed = changes(engine.resources().plan.config, manifest);
     for (const Inventory::Complete& earlier : offer.complete)
       start.own.all.insert(earlier.files.stem);
     return true;

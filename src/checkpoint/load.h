@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
@@ -19,11 +20,12 @@ struct OwnCheckpoints {
 
 // Where training starts; the same on all ranks, but for `own`.
 struct TrainingStart {
-  std::string path;       // of the checkpoint that training continues from; "": none
-  int64_t steps = 0;      // that were executed before
-  int64_t sequences = 0;  // of these steps
-  double steps_s = 0.0;   // their time, of the slowest rank; 0: not known
-  bool fresh = true;      // the weights are those of a new model
+  std::string path;                  // of the checkpoint that training continues from; "": none
+  int64_t steps = 0;                 // that were executed before
+  int64_t sequences = 0;             // of these steps
+  double steps_s = 0.0;              // their time, of the slowest rank; 0: not known
+  bool fresh = true;                 // the weights are those of a new model
+  std::vector<std::string> changed;  // "optimizer.lr = 0.0003 (was 0.0006)": training_keys()
   OwnCheckpoints own;
 };
 

@@ -159,6 +159,7 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoin
   manifest_.state.steps_s = world_.max(manifest_.state.steps_s);
   manifest_.seed = config_.run.seed;
   manifest_.keys = model_keys(config_);
+  for (auto& key : training_keys(config_)) manifest_.keys.push_back(std::move(key));
   manifest_.arrays = contents_of(config_);
   file_ = open_on_all(world_, config_.checkpoint.directory, files_.array_file(), manifest_);
   if (world_.rank() == 0) failpoint("checkpoint_created");

@@ -122,6 +122,12 @@ std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t 
     sequences = 0;
     for (size_t i = open_all("convergence.held_out_path", held_out.path); i < arrays.size(); ++i)
       sequences += sequences_in(arrays[i], T);
+    if (sequences < held_out.sequences)
+      throw Error(Exit::usage, "convergence.held_out_path = '" + held_out.path + "' holds " +
+                                   format_count(sequences) + " sequences of " + format_count(T) +
+                                   ", and " + format_count(held_out.sequences) +
+                                   " are evaluated; use more data or fewer "
+                                   "convergence.evaluate_batches");
   }
   return make_file_source(std::move(arrays), T, vocab_size, sequences);
 }

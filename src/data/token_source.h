@@ -29,9 +29,9 @@ class TokenSource {
   virtual void read(int64_t sequence, int32_t* tokens) const = 0;
 };
 
-// Held-out sequences: those of the files `path`, or the last `sequences` of data.path.
+// Held-out sequences: the first of the files `path`, or the last of data.path.
 struct HeldOut {
-  int64_t sequences = 0;  // 0: none
+  int64_t sequences = 0;  // that are evaluated; 0: none
   std::string path;
 };
 

@@ -211,6 +211,14 @@ inline int64_t decay_steps_of(const Config& config) {
   return steps > 0 ? steps : config.run.steps;
 }
 
+// Sequences that are held out of training.
+inline int64_t held_out_sequences(const Config& config) {
+  const ConvergenceConfig& convergence = config.convergence;
+  return convergence.evaluate_every > 0
+             ? convergence.evaluate_batches * config.batch.global_batch_size
+             : 0;
+}
+
 // Type of activations and of the parameters that kernels read. With compute = 'fp8' only copies for
 // GEMMs are fp8; the arrays that are copied are bf16, and fp64 on the reference device, which then
 // rounds nothing else.

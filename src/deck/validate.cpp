@@ -133,6 +133,13 @@ void check_precision(const Deck& deck, LayoutFrom layout) {
   // fp32 as a default that follows fp64.
   check_type(deck, "reduce", precision.reduce, {Precision::fp32});
   check_type(deck, "optimizer_state", precision.optimizer_state, {Precision::fp32});
+  // (1 - beta2) v is then rounded away: v would rise, and never fall.
+  constexpr double bf16_step = 0x1p-8;  // half of the distance of neighbours, relative to the lower
+  if (precision.optimizer_state == Precision::bf16 && 1.0 - deck.config.optimizer.beta2 < bf16_step)
+    deck.fail(
+        {"optimizer.beta2", "precision.optimizer_state"},
+        "{optimizer.beta2} changes the second moment by less than {precision.optimizer_state} "
+        "resolves; use beta2 <= 0.996, or optimizer_state = 'fp32'");
   if (precision.tf32 && precision.compute != Precision::fp32)
     deck.fail({"precision.tf32", "precision.compute"},
               "precision.tf32 is of compute = 'fp32', which is {=precision.compute}; use tf32 = "
@@ -189,6 +196,14 @@ void check_convergence(const Deck& deck) {
   if (convergence.lr_min > deck.config.optimizer.lr)
     deck.fail({"convergence.lr_min", "optimizer.lr"},
               "{convergence.lr_min} is more than {optimizer.lr}");
+  for (const char* key : {"lr_decay_steps", "lr_min"}) {
+    const Key& each = *find_key("convergence", key);
+    if (!decays && each.get(deck.config) != default_value(each))
+      deck.fail({each.full_name(), "convergence.lr_schedule"},
+                each.full_name() +
+                    " is of convergence.lr_schedule = 'cosine', which is "
+                    "{=convergence.lr_schedule}; leave it out");
+  }
   for (const char* key : {"target_loss", "held_out_path", "evaluate_batches"}) {
     const Key& each = *find_key("convergence", key);
     if (convergence.evaluate_every == 0 && each.get(deck.config) != default_value(each))

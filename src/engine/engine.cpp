@@ -125,7 +125,9 @@ void Engine::continue_from(const TrainingState& state) {
   steps_s_known_ = state.steps == 0 || state.steps_s > 0.0;
   inputs_.batch().set_position(state.steps, state.sequences);
   const int loss_scale = resources_.plan.buffer_index.loss_scale;
-  if (loss_scale >= 0 && state.loss_scale[0] > 0.0) resources_.put({loss_scale}, state.loss_scale);
+  const bool is_dynamic = resources_.plan.config.precision.loss_scale == 0.0;  // else the deck's
+  if (loss_scale >= 0 && is_dynamic && state.loss_scale[0] > 0.0)
+    resources_.put({loss_scale}, state.loss_scale);
 }
 
 // Issues the tasks of a step, or records them and replays the recording. A traced step is issued.

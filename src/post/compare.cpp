@@ -437,9 +437,10 @@ std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<Load
                          double min_percent) {
   const std::string reason = not_comparable(a, b);
   Comparison comparison(a, b, min_percent, reason.empty());
-  const std::string basis =
-      (reason.empty() ? noise(comparison, a, b, min_percent) : "") +
-      (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "");
+  const std::string basis = (reason.empty() ? noise(comparison, a, b, min_percent) : "") +
+                            (comparison.is_of_single_runs() && have_one_size_of_step(a, b)
+                                 ? loss_difference(a[0].record, b[0].record)
+                                 : "");
   return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
          files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() +
          (reason.empty() ? steps_differ(a, b) : "") + peaks_differ(a, b) + doubts("A", a) +

@@ -58,35 +58,23 @@ double host_s(const ProjectionReport& report) {
 }
 
 // Keys of the machine that its calibration did not measure; of links those that the ranks use.
-std::vector<std::string> unmeasured_keys(const ProjectionReport& report) {
+std::vector<std::string> unmeasured_keys(const Machine& machine, int64_t ranks, bool has_budget) {
   std::vector<std::string> keys;
-  for (const std::string& key : report.machine.unmeasured) {
+  for (const std::string& key : machine.unmeasured) {
     const bool between = key.rfind("between_", 0) == 0, within = key.rfind("within_", 0) == 0;
-    const bool is_used =
-        between  ? nodes_of(report) > 1
-        : within ? ranks_per_node(report.machine) > 1 && report.work.plan().grid.size() > 1
-                 : key != "node_kw" || report.tokens > 0.0;
+    const bool is_used = between  ? ranks > ranks_per_node(machine)
+                         : within ? ranks_per_node(machine) > 1 && ranks > 1
+                                  : key != "node_kw" || has_budget;
     if (is_used) keys.push_back(key);
   }
   return keys;
 }
 
-// What a reader must know of the figures, beside those of the report.
 std::vector<std::string> remarks_of(const ProjectionReport& report) {
   std::vector<std::string> remarks = report.remarks;
-  const Machine& machine = report.machine;
-  if (nodes_of(report) > 1 && machine.between_us == 0.0)
-    remarks.push_back("machine " + machine.name +
-                      " states no latency between nodes (between_us = 0), as profiles of a "
-                      "calibration on one node: messages between nodes take too little time here");
-  if (const std::vector<std::string> keys = unmeasured_keys(report); !keys.empty())
-    remarks.push_back("machine " + machine.name +
-                      ": its calibration assumes, and did not measure, " + join(keys, ", "));
-  const Software& software = report.software;
-  if (software.known_spread == 0.0)
-    remarks.push_back(printed(
-        "software %s: spread = %.2g is assumed, not that of measured rows, and so is the band",
-        software.name.c_str(), software.spread));
+  for (std::string& remark : profile_remarks(report.machine, report.software,
+                                             report.work.plan().grid.size(), report.tokens > 0.0))
+    remarks.push_back(std::move(remark));
   return remarks;
 }
 
@@ -101,6 +89,24 @@ Budget budget_of(const ProjectionReport& report) {
 }
 
 }  // namespace
+
+std::vector<std::string> profile_remarks(const Machine& machine, const Software& software,
+                                         int64_t ranks, bool has_budget) {
+  std::vector<std::string> remarks;
+  if (ranks > ranks_per_node(machine) && machine.between_us == 0.0)
+    remarks.push_back("machine " + machine.name +
+                      " states no latency between nodes (between_us = 0), as profiles of a "
+                      "calibration on one node: messages between nodes take too little time here");
+  if (const std::vector<std::string> keys = unmeasured_keys(machine, ranks, has_budget);
+      !keys.empty())
+    remarks.push_back("machine " + machine.name +
+                      ": its calibration assumes, and did not measure, " + join(keys, ", "));
+  if (software.known_spread == 0.0)
+    remarks.push_back(printed(
+        "software %s: spread = %.2g is assumed, not that of measured rows, and so is the band",
+        software.name.c_str(), software.spread));
+  return remarks;
+}
 
 std::string projection_text(const ProjectionReport& report) {
   const Projection& projection = report.projection;

@@ -19,6 +19,11 @@ struct ProjectionReport {
   std::vector<std::string> remarks = {};
 };
 
+// What a reader must know of the profiles on `ranks` ranks: figures of links and, with
+// `has_budget`, of energy that the machine lacks or assumes; a band that is assumed.
+std::vector<std::string> profile_remarks(const Machine& machine, const Software& software,
+                                         int64_t ranks, bool has_budget);
+
 // In 80 columns: grid, time and what it is, rates, memory, bytes that leave ranks and nodes,
 // node-hours and MWh for `tokens`, and as last line "GPTBENCH projection sec_per_it=... low=...
 // high=... tokens_per_s=... mfu=... memory_bytes=... fits=yes|no machine=... software=...".

@@ -133,12 +133,11 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const CheckpointDirectory checkpoint_directory(world, config);
   std::unique_ptr<TokenSource> tokens;
   agreed(world, [&] {
-    HeldOut held_out;
-    if (config.convergence.evaluate_every > 0)
-      held_out = {config.convergence.evaluate_batches * config.batch.global_batch_size,
-                  config.convergence.held_out_path};
-    tokens = make_token_source(config.data, static_cast<uint64_t>(config.run.seed),
-                               config.model.seq_length, config.model.vocab_size, held_out);
+    const int64_t sequences = held_out_sequences(config);
+    tokens = make_token_source(
+        config.data, static_cast<uint64_t>(config.run.seed), config.model.seq_length,
+        config.model.vocab_size,
+        {sequences, sequences > 0 ? config.convergence.held_out_path : std::string()});
   });
   check_same_data(world, *tokens);
 

@@ -80,6 +80,8 @@ RunStart start_from(const Session& session, const Config& config, Engine& engine
                                           : "Resumed from " + start.path + " after step " +
                                                 std::to_string(start.steps)) +
                       ", loaded in " + format_seconds(load_s) + "\n");
+  if (!start.changed.empty())
+    session.console.say(hanging("", "Training goes on with " + join(start.changed, ", ")));
   RunStart result = {start, load_s, std::nullopt};
   const int64_t every = config.convergence.evaluate_every;
   if (every == 0 || start.steps == 0 || start.steps % every != 0) return result;

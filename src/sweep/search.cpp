@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "deck/validate.h"
 #include "io/file_bytes.h"
+#include "project/report.h"
 #include "run/search_line.h"
 
 namespace gptbench {
@@ -72,6 +73,18 @@ std::string comment(const std::string& text) {
   return out;
 }
 
+// What a reader must know of the ranked figures.
+std::vector<std::string> remarks_of(const SearchReport& report) {
+  std::vector<std::string> remarks =
+      profile_remarks(report.machine, report.software, report.ranks, false);
+  const std::vector<FoundLayout>& best = report.search.best;
+  for (const std::string& remark :
+       {library_remark(report.deck, report.machine),
+        best.empty() ? std::string() : best.front().projection.peak_note})
+    if (!remark.empty()) remarks.push_back(remark);
+  return remarks;
+}
+
 }  // namespace
 
 std::string search_text(const SearchReport& report) {
@@ -83,7 +96,7 @@ std::string search_text(const SearchReport& report) {
               format_count(search.layouts) + " of " + format_count(report.ranks) + " ranks for " +
                   format_count(search.global_batch_size) + " sequences per step, of which " +
                   format_count(search.fitting) + " are legal and fit");
-  if (const std::string remark = library_remark(report.deck, report.machine); !remark.empty())
+  for (const std::string& remark : remarks_of(report))
     text += hanging(std::string(16, ' '), remark);
   if (!search.left_out.empty()) text += "Left out, by the keys that do not go together\n";
   for (const LeftOut& left : search.left_out)
@@ -94,8 +107,6 @@ std::string search_text(const SearchReport& report) {
   for (size_t k = 0; k < search.best.size(); ++k) text += row_text(k + 1, search.best[k]);
   if (!search.best.empty())
     text += "order: the axes t, c, p, d; ranks follow each other along the first\n";
-  if (!search.best.empty() && !search.best.front().projection.peak_note.empty())
-    text += search.best.front().projection.peak_note + "\n";
   text += "GPTBENCH search layouts=" + std::to_string(search.layouts) +
           " fit=" + std::to_string(search.fitting);
   if (search.best.empty()) {
@@ -148,6 +159,7 @@ std::string search_json(const SearchReport& report) {
       .add("global_batch_size", search.global_batch_size)
       .add("layouts", search.layouts)
       .add("fit", search.fitting)
+      .add("remarks", remarks_of(report))
       .add_json("best", json_array(best))
       .add_json("left_out", json_array(left_out))
       .text();

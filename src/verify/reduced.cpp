@@ -33,6 +33,9 @@ constexpr int64_t min_sequence = 16;
 constexpr int64_t max_tokens = 4096;
 constexpr int64_t min_tokens = 64;
 constexpr double max_flops = 4e10;
+// A model for which min_tokens take the reference longer than minutes, one of dozens of stages and
+// 8 tensor-parallel ranks, has narrow widths: its reference takes 64 bytes per parameter, too.
+constexpr double most_flops = 4.0 * max_flops;
 // AdamW of the reduced model: gradients of a few hundredths move weights by some thousandths.
 constexpr double learning_rate = 1e-2;
 constexpr double epsilon = 1e-2;
@@ -132,7 +135,10 @@ Config reduced_config(const Config& full) {
   const bool windows =
       full.parallel.zero_stage == 3 || contains(full.parallel.offload, Offload::parameters);
   const int64_t layers = (windows ? 3 : 1) * num_stages(full);
-  Config reduced = reduce_model(full, std::max<int64_t>({2, layers, leaving}), Crosses::widths);
+  const int64_t least_layers = std::max<int64_t>({2, layers, leaving});
+  Config reduced = reduce_model(full, least_layers, Crosses::widths);
+  if (flops_per_token(reduced.model) * static_cast<double>(min_tokens) > most_flops)
+    reduced = reduce_model(full, least_layers, Crosses::keys_and_rows);
 
   ModelConfig& model = reduced.model;
   BatchConfig& batch = reduced.batch;

@@ -13,7 +13,8 @@ namespace gptbench {
 // size, cut down so that one rank can repeat it with plain loops in a second or a few: at most two
 // layers (as many as there are stages), two key/value heads per rank, short sequences. C, F and V
 // are cut to no less than what lies just beyond the blocks in which host kernels do their work
-// (device/host/blocking.h and others), where the run's are beyond them as well.
+// (device/host/blocking.h and others), where the run's are beyond them as well; with dozens of
+// stages of wide layers, of which the reference rank would need minutes and gigabytes, to less.
 Config reduced_config(const Config& full);
 
 // That model and, where the run's micro-batches cross blocks of keys or rows that its own do not, a

@@ -17,16 +17,35 @@ constexpr int num_steps = 2;
 
 using Tensors = std::vector<std::vector<double>>;
 
-// Whole tensors; on rank 0 where `world` is given, which makes it collective.
+// A whole tensor; on rank 0 alone where `world` is given, which makes it collective.
+std::vector<double> read_tensor(MpiWorld* world, Engine& engine, Role role, int tensor,
+                                int64_t size) {
+  return world == nullptr ? engine.read(role, tensor, 0, size)
+                          : gather(*world, engine, role, tensor, 0, size);
+}
+
+// All of them.
 Tensors read_all(MpiWorld* world, Engine& engine, const Plan& plan, Role role) {
   Tensors tensors;
-  for (size_t i = 0; i < plan.tensors.size(); ++i) {
-    const int tensor = static_cast<int>(i);
-    const int64_t size = plan.tensors[i].size();
-    tensors.push_back(world == nullptr ? engine.read(role, tensor, 0, size)
-                                       : gather(*world, engine, role, tensor, 0, size));
-  }
+  for (size_t i = 0; i < plan.tensors.size(); ++i)
+    tensors.push_back(
+        read_tensor(world, engine, role, static_cast<int>(i), plan.tensors[i].size()));
   return tensors;
+}
+
+// Linux grants more memory than it has, and would end the run without a word. With its state and
+// two more sets of numbers.
+void check_memory_of_reference(const Device& device, const Plan& plan) {
+  int64_t need = total(plan.class_bytes);
+  for (const LogicalTensor& tensor : plan.tensors)
+    need += 2 * tensor.size() * static_cast<int64_t>(sizeof(double));
+  const int64_t available = device.memory_offer().available_bytes;
+  if (need > available)
+    throw Error(Exit::out_of_memory,
+                "the reference of the verification takes " + format_bytes(need) +
+                    " on rank 0, whose node has " + format_bytes(available) +
+                    " left: the reduced model has a layer for each pipeline stage; use fewer "
+                    "stages, or run.verify = .false.");
 }
 
 // Trains for num_steps. Collective over `world` where given; tensors are then complete on rank 0.
@@ -45,7 +64,10 @@ TrainedSteps train(const Plan& plan, Device& device, const CommunicatorTable& co
   if (plan.buffer_index.corrections >= 0 && replay_obstacle(plan).empty())
     engine.replay_steps(false, all);
   TrainedSteps training;
-  training.before = read_all(world, engine, plan, Role::master);
+  // These may be gigabytes: changes take the place of the weights.
+  training.changes = read_all(world, engine, plan, Role::master);
+  for (const std::vector<double>& weights : training.changes)
+    training.weight_norms.push_back(norm(weights));
   for (int step = 0; step < num_steps; ++step) {
     StepResult result = engine.step(step, false);
     // A step that is skipped changes nothing but the loss scale: it is taken again.
@@ -56,7 +78,12 @@ TrainedSteps train(const Plan& plan, Device& device, const CommunicatorTable& co
     training.losses.push_back(result.loss);
     if (step > 0) continue;
     training.gradients = read_all(world, engine, plan, Role::gradient);
-    training.after = read_all(world, engine, plan, Role::master);
+    for (size_t i = 0; i < plan.tensors.size(); ++i) {
+      const std::vector<double> after =
+          read_tensor(world, engine, Role::master, static_cast<int>(i), plan.tensors[i].size());
+      for (size_t k = 0; k < after.size(); ++k)
+        training.changes[i][k] = after[k] - training.changes[i][k];
+    }
   }
   return training;
 }
@@ -75,6 +102,7 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
       const std::unique_ptr<Device> ref = make_host_device(DeviceKind::ref);
       const Plan ref_plan =
           make_reduced_plan(reference_config(config), 1, 0, device_traits(DeviceKind::ref));
+      check_memory_of_reference(*ref, ref_plan);
       keep_worst(check.entries,
                  compare_with_reference(plan, run, train(ref_plan, *ref, {}, nullptr)));
     }

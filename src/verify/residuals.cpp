@@ -14,12 +14,6 @@ namespace {
 
 using Tensors = std::vector<std::vector<double>>;
 
-double norm(const std::vector<double>& x) {
-  double sum = 0.0;
-  for (const double value : x) sum += value * value;
-  return std::sqrt(sum);
-}
-
 double distance(const std::vector<double>& x, const std::vector<double>& y) {
   GPTBENCH_CHECK(x.size() == y.size(), "run and reference have tensors of the same sizes");
   double sum = 0.0;
@@ -127,32 +121,31 @@ double norm_of_all(const Tensors& tensors) {
 }
 
 // Largest residual over all tensors of the gradients, or of the weights' change in step 0. For the
-// change, `weights` and both moments are each rounded once in the type of the master copy; for
-// gradients, `weights` is empty.
+// change, weights (of norms `weight_norms`) and both moments are each rounded once in the type of
+// the master copy; for gradients, `weight_norms` is empty.
 double tensor_residual(const Plan& plan, ComputeType compute, const Tensors& values,
-                       const Tensors& reference, const Tensors& weights) {
+                       const Tensors& reference, const std::vector<double>& weight_norms) {
   double roundings = chain_length(plan.shape, compute) + roundings_of_sums(plan, compute);
-  if (!weights.empty()) roundings += 2.0;
+  if (!weight_norms.empty()) roundings += 2.0;
   const double scale = roundoff_of(plan, compute, roundings);
   const double of_weights = unit_roundoff(plan.representation(Role::master).dtype);
   const double least = share_of_whole * norm_of_all(reference);
   double residual = 0.0;
   for (size_t i = 0; i < reference.size(); ++i) {
     double roundoff = scale * (norm(reference[i]) + least);
-    if (!weights.empty()) roundoff += of_weights * norm(weights[i]);
+    if (!weight_norms.empty()) roundoff += of_weights * weight_norms[i];
     residual = larger(residual, distance(values[i], reference[i]) / roundoff);
   }
   return residual;
 }
 
-Tensors difference(const Tensors& x, const Tensors& y) {
-  Tensors result = x;
-  for (size_t i = 0; i < x.size(); ++i)
-    for (size_t k = 0; k < x[i].size(); ++k) result[i][k] -= y[i][k];
-  return result;
-}
-
 }  // namespace
+
+double norm(const std::vector<double>& x) {
+  double sum = 0.0;
+  for (const double value : x) sum += value * value;
+  return std::sqrt(sum);
+}
 
 std::vector<VerifyEntry> compare_with_reference(const Plan& plan, const TrainedSteps& run,
                                                 const TrainedSteps& reference) {
@@ -176,8 +169,7 @@ std::vector<VerifyEntry> compare_with_reference(const Plan& plan, const TrainedS
         tensor_residual(plan, compute, run.gradients, reference.gradients, {}));
   entry("update_against_reference",
         "the same of the weights' change d in step 1, u_W ||weights|| added below",
-        tensor_residual(plan, compute, difference(run.after, run.before),
-                        difference(reference.after, reference.before), reference.before));
+        tensor_residual(plan, compute, run.changes, reference.changes, reference.weight_norms));
   return entries;
 }
 

@@ -10,10 +10,14 @@ namespace gptbench {
 
 // Results of the first training steps. Tensors are whole, [tensor][element].
 struct TrainedSteps {
-  std::vector<double> losses;                      // [step]
-  std::vector<std::vector<double>> gradients;      // step 0, before clipping
-  std::vector<std::vector<double>> before, after;  // master weights around step 0
+  std::vector<double> losses;                  // [step]
+  std::vector<std::vector<double>> gradients;  // step 0, before clipping
+  std::vector<std::vector<double>> changes;    // of the master weights in step 0
+  std::vector<double> weight_norms;            // [tensor] of the master weights before step 0
 };
+
+// Euclidean norm.
+double norm(const std::vector<double>& x);
 
 // Three checks: losses of all steps; gradients and weight changes of step 0, tensor by tensor.
 // `plan` is that of `run`.

@@ -48,4 +48,20 @@ std::vector<std::pair<std::string, std::string>> model_keys(const Config& config
   return keys;
 }
 
+std::vector<std::pair<std::string, std::string>> training_keys(const Config& config) {
+  const bool decays = config.convergence.lr_schedule == LearningRate::cosine;
+  const std::vector<std::string> of_cosine = {"lr_decay_steps", "lr_min"};
+  std::vector<std::pair<std::string, std::string>> keys;
+  for_each_key(config, [&](const Key& key, const KeyValue& value) {
+    const bool is_rate = key.group == "convergence" && key.name.rfind("lr_", 0) == 0 &&
+                         (decays || !contains(of_cosine, key.name));
+    if (key.group == "optimizer" || is_rate || key.full_name() == "batch.global_batch_size")
+      keys.emplace_back(key.full_name(), key.name == "lr_decay_steps"
+                                             ? std::to_string(decay_steps_of(config))
+                                             : format_value(key, value));
+  });
+  keys.emplace_back("held_out_sequences", std::to_string(held_out_sequences(config)));
+  return keys;
+}
+
 }  // namespace gptbench

@@ -41,5 +41,8 @@ std::string fp8_array(const std::string& factor);  // name of its array
 
 // The keys of the model that two runs of one model have in common, with their values.
 std::vector<std::pair<std::string, std::string>> model_keys(const Config& config);
+// What training follows and a run that continues may change: keys of the optimizer and of the
+// learning rate, the batch and how many sequences are held out, with their values.
+std::vector<std::pair<std::string, std::string>> training_keys(const Config& config);
 
 }  // namespace gptbench

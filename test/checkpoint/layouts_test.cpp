@@ -168,5 +168,57 @@ TEST_F(Layouts, WeightsAloneBeginANewRun) {
   }
 }
 
+// A run whose fixed scale overflows is continued with a smaller one.
+TEST_F(Layouts, AFixedLossScaleIsThatOfTheDeck) {
+  Config config = SavedRun::config_of("host fp16 dp" + std::to_string(world.size()), directory());
+  config.precision.loss_scale = 64.0;
+  SavedRun run(world, config);
+  EXPECT_EQ(run.train(1)[0].loss_scale, 64.0);
+  run.save();
+  config.precision.loss_scale = 16.0;
+  SavedRun again(world, config);
+  again.load();
+  EXPECT_EQ(again.train(1)[0].loss_scale, 16.0);
+}
+
+// Trained weights are larger than what is estimated for fresh ones.
+TEST_F(Layouts, Fp8BeginsWithScalesThatCutNothingOff) {
+  const std::string layout = " dp" + std::to_string(world.size());
+  SavedRun run(world, "host bf16" + layout, directory());
+  run.train(1);
+  run.save();
+  SavedRun in_fp8(world, "host fp8" + layout, directory());
+  in_fp8.load();
+  const std::vector<Fp8Scaling> factors = read_fp8_scaling(in_fp8.engine().resources());
+  EXPECT_FALSE(factors.empty());
+  for (const Fp8Scaling& factor : factors) {
+    const bool is_gradient = factor.name.rfind(".dy") == factor.name.size() - 3;
+    EXPECT_EQ(factor.scale == 1.0f, !is_gradient) << factor.name << ' ' << factor.scale;
+  }
+}
+
+TEST_F(Layouts, WhatTrainingDoesOtherwiseIsTold) {
+  Config config = SavedRun::config_of("host dp" + std::to_string(world.size()), directory());
+  config.optimizer.lr = 0.25;
+  SavedRun run(world, config);
+  run.train(1);
+  run.save();
+  config.run.steps += 5;
+  SavedRun same(world, config);
+  EXPECT_EQ(same.load().changed, std::vector<std::string>{});
+  config.optimizer.lr = 0.125;
+  config.convergence.lr_schedule = LearningRate::cosine;
+  config.convergence.evaluate_every = 1;
+  SavedRun other(world, config);
+  EXPECT_EQ(other.load().changed,
+            (std::vector<std::string>{"optimizer.lr = 0.125 (was 0.25)",
+                                      "convergence.lr_schedule = 'cosine' (was 'constant')",
+                                      "held_out_sequences = 8 (was 0)"}));
+  other.save();
+  config.run.steps = 40;
+  SavedRun longer(world, config);
+  EXPECT_EQ(longer.load().changed.size(), 1u);
+}
+
 }  // namespace
 }  // namespace gptbench

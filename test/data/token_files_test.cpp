@@ -123,7 +123,7 @@ TEST(TokenFiles, HeldOutSequencesAreNotTrained) {
   const std::string a = scratch.write("a.bin", token_file(first));
   const std::string b = scratch.write("b.bin", token_file<uint16_t>({20, 21, 22, 23, 24, 25}));
   for (const bool own_file : {false, true}) {
-    const auto source = own_file ? open(DataSource::tokens, a, 50257, {7, b})
+    const auto source = own_file ? open(DataSource::tokens, a, 50257, {1, b})
                                  : open(DataSource::tokens, a + "," + b, 50257, {1, ""});
     for (const int64_t sequence : {0, 2, 1000})
       EXPECT_EQ(read(*source, sequence), (std::vector<int32_t>{0, 1, 2, 3, 4})) << sequence;
@@ -133,6 +133,15 @@ TEST(TokenFiles, HeldOutSequencesAreNotTrained) {
     EXPECT_NE(source->description().find("3 sequences of 4, the last 1 held out"),
               std::string::npos)
         << source->description();
+  }
+  try {
+    open(DataSource::tokens, a, 50257, {2, b});
+    FAIL() << "one sequence would be evaluated twice";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    EXPECT_NE(std::string(error.what()).find("holds 1 sequences of 4, and 2 are evaluated"),
+              std::string::npos)
+        << error.what();
   }
   try {
     open(DataSource::tokens, a, 50257, {2, ""});

@@ -164,6 +164,12 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
   EXPECT_EQ(message_of("&precision initial_loss_scale=65536 /"), "accepted");  // as in an echo
   expect_parts(message_of("&precision compute='fp16' optimizer_state='bf16' /"),
                {"a.in:1:27: ", "use 'fp32'"});
+  expect_parts(
+      message_of("&precision compute='bf16' optimizer_state='bf16' / &optimizer beta2=0.999 /"),
+      {"a.in:1:63: ", "beta2 = 0.999 changes", "use beta2 <= 0.996"});
+  EXPECT_EQ(
+      message_of("&precision compute='bf16' optimizer_state='bf16' / &optimizer beta2=0.996 /"),
+      "accepted");
   expect_parts(message_of("&precision compute='bf16' loss_scale_window=5 /"),
                {"a.in:1:27: ", "loss_scale_window is of compute = 'fp16'", "leave it out"});
   EXPECT_EQ(message_of("&precision compute='fp16' loss_scale=4 initial_loss_scale=8 "

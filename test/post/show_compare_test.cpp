@@ -378,6 +378,8 @@ TEST(Compare, StepsOfOtherSizesAreNotJudged) {
                   "step differ: A 8,192; B 16,384.\n"))
       << page;
   EXPECT_FALSE(has(page_of(a, a), "not judged"));
+  EXPECT_FALSE(has(page, "Loss: "));
+  EXPECT_TRUE(has(page_of(a, a), "Loss: "));
   // Nor are the fastest steps of several runs.
   const std::string several =
       compare_page({{"a.h5", a, {}}, {"a2.h5", a, {}}}, {{"b.h5", b, {}}, {"b2.h5", b, {}}}, 1.5);

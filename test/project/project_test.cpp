@@ -261,7 +261,6 @@ TEST(Projection, AttentionToBothSidesTakesTwiceAsLong) {
   EXPECT_LE(both, 2.0 * causal);
 }
 
-// A processor copies within its own memory, where what is offloaded stays.
 // The remark is made for GPUs alone, and where the deck names the library.
 TEST(Projection, SaysThatMessagesOfMpiArePlannedAsOfNccl) {
   const auto remark = [](const char* machine, const char* comm) {
@@ -273,6 +272,7 @@ TEST(Projection, SaysThatMessagesOfMpiArePlannedAsOfNccl) {
   EXPECT_EQ(remark("a64fx-2.2", "mpi"), "");
 }
 
+// A processor copies within its own memory, where what is offloaded stays.
 TEST(Projection, OffloadOnAProcessor) {
   const Machine a64fx = read_machine("a64fx-2.0");
   const auto deck = [](const char* offload) {

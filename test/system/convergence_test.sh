@@ -95,11 +95,13 @@ unseen=$(held_out 4)
 awk -v a="$unseen" 'BEGIN { exit !(a > 4) }' || fail "what was never trained has a loss of $unseen"
 ends 0 OK 2 "$decks/tiny.in" "${text[@]}" "$two" data.path=a.txt convergence.held_out_path=b.txt
 same "$unseen" "$(held_out 4)" || fail "held out from a file of its own $(held_out 4), from the end $unseen"
+refused 2 'b.txt. holds 16 sequences of 8, and 24 are evaluated' 1 "$decks/tiny.in" "${text[@]}" data.path=a.txt convergence.held_out_path=b.txt convergence.evaluate_batches=3
 refused 7 'a.txt.*leaves nothing to train on' 1 "$decks/tiny.in" "${text[@]}" data.path=a.txt convergence.evaluate_batches=1000
 
 refused 2 'convergence.target_loss needs convergence.evaluate_every' 0 "$decks/tiny.in" convergence.target_loss=1
 refused 2 'leaves no step to decay' 0 "$decks/tiny.in" convergence.lr_schedule=cosine convergence.lr_warmup_steps=4
 refused 2 'which run.duration_s replaces' 0 "$decks/tiny.in" convergence.lr_schedule=cosine run.duration_s=1
+refused 2 "lr_decay_steps is of convergence.lr_schedule = 'cosine', which is 'constant'" 0 "$decks/tiny.in" convergence.lr_decay_steps=8
 refused 2 'is more than optimizer.lr' 0 "$decks/tiny.in" convergence.lr_schedule=cosine convergence.lr_min=1
 refused 2 "needs data.source = 'text'" 0 "$decks/tiny.in" convergence.held_out_path=x convergence.evaluate_every=1
 finish

@@ -22,6 +22,8 @@ assert found["layouts"] == int(line["layouts"]) and found["fit"] == int(line["fi
 assert found["layouts"] == found["fit"] + sum(each["count"] for each in found["left_out"])
 assert "%.6g" % found["best"][0]["sec_per_it"] == line["sec_per_it"]
 assert len(found["best"]) == 3 and found["projected"] is True
+assert found["remarks"] and "band" in found["remarks"][0]  # software gptbench: no row was measured with it
+assert all(remark in " ".join(text.split()) for remark in found["remarks"])
 for each in found["left_out"]:
     assert each["reason"].split(",")[0] in text
 rows = [l.split() for l in text.splitlines() if re.match(r" [123] ", l)]

@@ -351,9 +351,9 @@ TrainedSteps sound_steps(const Plan& plan) {
   for (const LogicalTensor& tensor : plan.tensors) {
     std::vector<double> values(static_cast<size_t>(tensor.size()), 1e-3);
     steps.gradients.push_back(values);
-    steps.before.push_back(values);
-    for (double& value : values) value += 1e-2;
-    steps.after.push_back(values);
+    steps.weight_norms.push_back(norm(values));
+    for (double& value : values) value = 1e-2;
+    steps.changes.push_back(values);
   }
   return steps;
 }
@@ -391,7 +391,7 @@ TEST(Checks, AgainstReference) {
         EXPECT_EQ(failed_with([&](TrainedSteps& run) { run.gradients[t][element] *= factor; }),
                   "gradients_against_reference ")
             << plan.tensors[t].name;
-        EXPECT_EQ(failed_with([&](TrainedSteps& run) { run.after[t][element] *= factor; }),
+        EXPECT_EQ(failed_with([&](TrainedSteps& run) { run.changes[t][element] *= factor; }),
                   "update_against_reference ")
             << plan.tensors[t].name;
       }
@@ -402,9 +402,9 @@ TEST(Checks, AgainstReference) {
 TEST(Checks, ResidualsAreInUnitsOfTheReference) {
   const Plan plan = make_plan(resolved_config({}), 1, 0);
   TrainedSteps once = sound_steps(plan);
-  for (std::vector<double>& tensor : once.before) std::fill(tensor.begin(), tensor.end(), 0.0);
+  for (double& weight_norm : once.weight_norms) weight_norm = 0.0;
   TrainedSteps twice = once;
-  for (auto* const tensors : {&twice.after, &twice.gradients})
+  for (auto* const tensors : {&twice.changes, &twice.gradients})
     for (std::vector<double>& tensor : *tensors)
       for (double& value : tensor) value *= 2.0;
   const auto far = compare_with_reference(plan, twice, once);

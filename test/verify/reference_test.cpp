@@ -201,6 +201,28 @@ TEST(Verification, BatchOfTheReferenceIsBounded) {
   EXPECT_EQ(reduced_config(resolved_config(m)).batch.global_batch_size, 9);
 }
 
+// The reference of dozens of stages of wide layers has narrow ones: a step takes it minutes, not
+// hours, and its parameters some gigabytes.
+TEST(Verification, ReducedModelOfManyStagesIsNarrow) {
+  SmallModel m;
+  m.hidden = 12288;
+  m.heads = 96;
+  m.layers = 96;
+  m.vocab = 50257;
+  m.tensor_parallel = 8;
+  m.compute = "bf16";
+  m.device = "host";
+  const auto parameters = [&](int64_t stages) {
+    m.pipeline_parallel = stages;
+    int64_t sum = 0;
+    for (const LogicalTensor& tensor : tensor_table(reduced_config(resolved_config(m)).model))
+      sum += tensor.size();
+    return sum;
+  };
+  EXPECT_GT(parameters(4), 200'000'000);
+  EXPECT_LT(parameters(16), 250'000'000);
+}
+
 // Beyond the blocks of the host's kernels go the reduced models of runs that do: widths in one,
 // keys and rows in the other. The reference computes a bounded number of FLOPs for them.
 TEST(Verification, ReducedModelsCrossTheBlocksOfTheRun) {
