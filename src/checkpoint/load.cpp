@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <system_error>
 
 #include "base/convert.h"
@@ -78,25 +79,49 @@ std::vector<std::string> changes(const Config& config, const Manifest& manifest)
   return changed;
 }
 
+// Reads the arrays of a checkpoint into the copies of all ranks. Ranks that hold the same read it
+// once together, and pass it on to each other: thousands that read a whole model each would take
+// hours.
 class Loader {
  public:
+  // Local. Throws Error(Exit::io) where the file cannot be opened.
   Loader(Engine& engine, const std::string& path, const Manifest& manifest)
       : resources_(engine.resources()), reader_(path) {
     for (const FileArray& array : manifest.arrays) arrays_[array.name] = &array;
   }
 
-  void load(Use use) {
+  // Collective. Throws AgreedError.
+  void load(MpiWorld& world, Use use) {
     const Plan& plan = resources_.plan;
-    for (const StoredRole& stored : stored_roles) {
-      if (stored.role == Role::master)
-        for (const Representation& copy : parameter_copies(plan)) load(stored.group, copy);
-      else if (use == Use::continued)
-        load(stored.group, plan.representation(stored.role));
-    }
-    load_fp8_scales();
+    const auto of_replicas = world.make_group(plan.grid, Axis::zero),
+               of_shards = world.make_group(plan.grid, Axis::replica);
+    agreed(world, [&] {
+      const auto load_copy = [&](const std::string& group, const Representation& copy) {
+        load_array_group(group, copy, copy.extent == Extent::flat ? *of_replicas : *of_shards);
+      };
+      for (const StoredRole& stored : stored_roles) {
+        if (stored.role == Role::master)
+          for (const Representation& copy : parameter_copies(plan)) load_copy(stored.group, copy);
+        else if (use == Use::continued)
+          load_copy(stored.group, plan.representation(stored.role));
+      }
+      load_fp8_scales();
+      if (failure_) throw Error(*failure_);
+    });
   }
 
  private:
+  // Elements [first, first + n) of an array, which belong to `at`.
+  struct Piece {
+    int64_t first = 0, n = 0;
+    Operand at;
+  };
+  // Pieces of at most staging_elements together.
+  struct Batch {
+    std::vector<Piece> pieces;
+    int64_t elements = 0;
+  };
+
   // The array `name`, where this rank finds at least `elements` elements; a checkpoint of the same
   // keys has it.
   const FileArray& array(const std::string& name, int64_t elements) const {
@@ -108,28 +133,76 @@ class Loader {
   }
 
   // Rows that pad the vocabulary and are not stored stay as they were drawn.
-  void load(const std::string& group, const Representation& copy) {
+  void load_array_group(const std::string& group, const Representation& copy, MpiGroup& same) {
     const Plan& plan = resources_.plan;
     ModelConfig unpadded = plan.config.model;
     unpadded.vocab_multiple = 1;
     const std::vector<LogicalTensor> padded = tensor_table(plan.config.model),
                                      stored = tensor_table(unpadded);
-    std::vector<char> converted;
     for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
       const size_t tensor = static_cast<size_t>(plan.space.tensors[i].tensor);
       const FileArray& from = array(group + "/" + stored[tensor].name, stored[tensor].size());
+      std::vector<Batch> batches;
       for_each_part(plan, copy, i, Visit::all, [&](const TensorPart& part) {
         const int64_t end =
             std::min({part.first + part.count, padded[tensor].size(), from.elements()});
         for_each_piece(part.first, end, [&](int64_t first, int64_t n) {
-          converted.resize(static_cast<size_t>(n * size_of(copy.dtype)));
-          convert_elements(reader_.read(from, first, n), from.type, converted.data(), copy.dtype,
-                           n);
-          resources_.put({part.at.buffer, part.at.offset + first - part.first}, converted.data(),
-                         static_cast<int64_t>(converted.size()));
-          pulse.advance();
+          if (batches.empty() || batches.back().elements + n > staging_elements)
+            batches.emplace_back();
+          Batch& batch = batches.back();
+          batch.pieces.push_back({first, n, {part.at.buffer, part.at.offset + first - part.first}});
+          batch.elements += n;
         });
       });
+      share(from, batches, copy.dtype, same);
+    }
+  }
+
+  // Collective over the ranks that have the same batches: the first few read in turn.
+  void share(const FileArray& from, const std::vector<Batch>& batches, DType type, MpiGroup& same) {
+    const size_t readers = static_cast<size_t>(std::min(same.size(), most_readers)),
+                 place = static_cast<size_t>(same.rank());
+    for (size_t begin = 0; begin < batches.size(); begin += readers) {
+      if (place < readers && begin + place < batches.size())
+        attempt([&] { read(from, batches[begin + place]); });
+      for (size_t r = 0; r < readers && begin + r < batches.size(); ++r) {
+        const Batch& batch = batches[begin + r];
+        std::vector<char>& bytes = r == place ? read_ : received_;
+        bytes.resize(static_cast<size_t>(batch.elements * size_of(from.type)));
+        same.broadcast(bytes.data(), static_cast<int>(bytes.size()), static_cast<int64_t>(r));
+        attempt([&] { store(batch, bytes, from.type, type); });
+        pulse.advance();
+      }
+    }
+  }
+
+  // Into read_, one piece behind the other.
+  void read(const FileArray& from, const Batch& batch) {
+    read_.clear();
+    for (const Piece& piece : batch.pieces) {
+      const char* const bytes = reader_.read(from, piece.first, piece.n);
+      read_.insert(read_.end(), bytes, bytes + piece.n * size_of(from.type));
+    }
+  }
+
+  void store(const Batch& batch, const std::vector<char>& bytes, DType from, DType to) {
+    int64_t element = 0;
+    for (const Piece& piece : batch.pieces) {
+      converted_.resize(static_cast<size_t>(piece.n * size_of(to)));
+      convert_elements(bytes.data() + element * size_of(from), from, converted_.data(), to,
+                       piece.n);
+      resources_.put(piece.at, converted_.data(), static_cast<int64_t>(converted_.size()));
+      element += piece.n;
+    }
+  }
+
+  // Others of the group wait for what this rank reads: an error waits until all have theirs.
+  template <class Local>
+  void attempt(const Local& local) {
+    try {
+      if (!failure_) local();
+    } catch (const Error& error) {
+      failure_ = error;
     }
   }
 
@@ -158,9 +231,14 @@ class Loader {
     write_fp8_scaling(resources_, factors);
   }
 
+  // Of one group at a time, whose batches are some MB: a parallel file system serves several.
+  static constexpr int64_t most_readers = 16;
+
   Resources& resources_;
   ArrayReader reader_;
   std::map<std::string, const FileArray*> arrays_;
+  std::vector<char> read_, received_, converted_;
+  std::optional<Error> failure_;
 };
 
 // Collective. Loads the newest usable checkpoint of `path`; false where there is none at all.
@@ -208,7 +286,9 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
       start.own.damaged.insert(stem);
       continue;
     }
-    agreed(world, [&] { Loader(engine, file, manifest).load(use); });
+    std::optional<Loader> loader;
+    agreed(world, [&] { loader.emplace(engine, file, manifest); });
+    loader->load(world, use);
     start.path = file;
     start.fresh = false;
     if (use == Use::weights_only) return true;

@@ -71,6 +71,20 @@ struct MpiWorld::Communicators {
   MPI_Comm world = MPI_COMM_NULL;  // a duplicate: its errors return, its messages are separate
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Win node_memory = MPI_WIN_NULL;
+
+  // Collective over the world: the group of `rank` along `axis`. Its members share its first rank,
+  // which serves as the group's colour. Null for ranks between first and last stage, which are in
+  // no group of the embedding.
+  MPI_Comm along(const Grid& grid, Axis axis, int rank) const {
+    int size = 0;
+    MPI_Comm_size(world, &size);
+    GPTBENCH_CHECK(grid.size() == size, "the grid covers all ranks");
+    const int place = static_cast<int>(grid.place_of(rank, axis));
+    const int colour = place < 0 ? MPI_UNDEFINED : static_cast<int>(grid.member_of(rank, axis, 0));
+    MPI_Comm comm = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_split(world, colour, place, &comm), "MPI_Comm_split");
+    return comm;
+  }
 };
 
 MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicators>()) {
@@ -231,15 +245,35 @@ void* MpiWorld::share_on_node(int64_t bytes) {
 }
 
 std::unique_ptr<Communicator> MpiWorld::make_communicator(const Grid& grid, Axis axis) {
-  GPTBENCH_CHECK(grid.size() == size_, "the grid covers all ranks");
-  // The members of a group share its first rank, which serves as the group's colour. Ranks between
-  // first and last stage are in no group of the embedding.
-  const int place = static_cast<int>(grid.place_of(rank_, axis));
-  const int colour = place < 0 ? MPI_UNDEFINED : static_cast<int>(grid.member_of(rank_, axis, 0));
-  MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split(comms_->world, colour, place, &comm), "MPI_Comm_split");
+  const MPI_Comm comm = comms_->along(grid, axis, rank_);
   if (comm == MPI_COMM_NULL) return nullptr;
   return std::make_unique<MpiCommunicator>(comm, axis);
+}
+
+struct MpiGroup::Handle {
+  MPI_Comm comm = MPI_COMM_NULL;
+};
+
+MpiGroup::MpiGroup(std::unique_ptr<Handle> handle) : handle_(std::move(handle)) {
+  MPI_Comm_rank(handle_->comm, &rank_);
+  MPI_Comm_size(handle_->comm, &size_);
+}
+
+MpiGroup::~MpiGroup() {
+  MPI_Comm_free(&handle_->comm);
+}
+
+void MpiGroup::broadcast(void* data, int bytes, int64_t root) {
+  if (size_ == 1) return;
+  const Pulse::Waiting waiting;
+  check_mpi(MPI_Bcast(data, bytes, MPI_BYTE, static_cast<int>(root), handle_->comm), "MPI_Bcast");
+}
+
+std::unique_ptr<MpiGroup> MpiWorld::make_group(const Grid& grid, Axis axis) {
+  auto handle = std::make_unique<MpiGroup::Handle>();
+  handle->comm = comms_->along(grid, axis, rank_);
+  GPTBENCH_CHECK(handle->comm != MPI_COMM_NULL, "every rank is on the axis");
+  return std::unique_ptr<MpiGroup>(new MpiGroup(std::move(handle)));
 }
 
 void MpiWorld::abort(int exit_status) {

@@ -12,6 +12,25 @@
 
 namespace gptbench {
 
+// Control plane of the ranks of one group along an axis.
+class MpiGroup {
+ public:
+  ~MpiGroup();
+  MpiGroup(const MpiGroup&) = delete;
+  MpiGroup& operator=(const MpiGroup&) = delete;
+  int64_t rank() const { return rank_; }  // place in the group
+  int64_t size() const { return size_; }
+  // Collective over the group. `bytes` bytes of the member at place `root` on all members.
+  void broadcast(void* data, int bytes, int64_t root);
+
+ private:
+  friend class MpiWorld;
+  struct Handle;
+  explicit MpiGroup(std::unique_ptr<Handle> handle);
+  std::unique_ptr<Handle> handle_;
+  int rank_ = 0, size_ = 1;
+};
+
 // Initialises MPI on construction and finalises it on destruction, unless MPI is initialised
 // already (by a test program). All members but the accessors are collective over all ranks.
 class MpiWorld {
@@ -56,6 +75,9 @@ class MpiWorld {
 
   // Group of `rank` along `axis` of `grid`, which covers all ranks; the host as device.
   std::unique_ptr<Communicator> make_communicator(const Grid& grid, Axis axis);
+
+  // The same ranks on the control plane; not of the embedding, whose axis some ranks are not on.
+  std::unique_ptr<MpiGroup> make_group(const Grid& grid, Axis axis);
 
   // Ends all ranks at once; does not return. For CHECK failures (base/error.h).
   [[noreturn]] static void abort(int exit_status);
