@@ -31,17 +31,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Elements that are held in memory at a time: rows of GPT-2's transposed matrices are then read and
-// written in pieces of some kilobytes.
-constexpr int64_t piece_elements = int64_t{1} << 24;
-
 using Files = std::vector<std::unique_ptr<NewFile>>;
 
-// Writes `tensors` to their places in `files`. wrote(i, first element, elements, memory) sees what
-// was written of tensor i.
+// Writes `tensors` to their places in `files`, in pieces of Conversion::piece_elements. wrote(i,
+// first element, elements, memory) sees what was written of tensor i.
 template <class Wrote>
 void write_tensors(const WeightFiles& from, const std::vector<StoredTensor>& tensors,
-                   const Files& files, const Wrote& wrote) {
+                   const Files& files, int64_t piece_elements, const Wrote& wrote) {
   WeightReader reader(from);
   std::vector<float> values, transposed;
   Bytes stored;
@@ -125,9 +121,11 @@ std::string write_checkpoint(const WeightFiles& from, const Conversion& conversi
   reserve_arrays(*file[0], manifest.arrays, attributes);
   manifest.file_bytes = file[0]->size();
   for (size_t i = 0; i < tensors.size(); ++i) tensors[i].offset = manifest.arrays[i].offset;
-  write_tensors(from, tensors, file, [&](size_t i, int64_t first, int64_t n, const void* data) {
-    manifest.arrays[i].checksum += element_checksum(data, size_of(DType::f32), first, n);
-  });
+  write_tensors(from, tensors, file, conversion.piece_elements,
+                [&](size_t i, int64_t first, int64_t n, const void* data) {
+                  manifest.arrays[i].checksum +=
+                      element_checksum(data, size_of(DType::f32), first, n);
+                });
   manifest.frame_checksum = frame_checksum(*file[0], manifest);
   publish_checkpoint(*file[0], files, manifest);
   return files.array_file();
@@ -231,7 +229,7 @@ std::string write_safetensors(const WeightFiles& from, const Conversion& convers
     files[i]->write_at(0, header.data(), header.size());
     tensors.insert(tensors.end(), shards[i].begin(), shards[i].end());
   }
-  write_tensors(from, tensors, files, unwatched);
+  write_tensors(from, tensors, files, conversion.piece_elements, unwatched);
   // Nothing says that what lies there belongs together until all of it does: the table of shards
   // and the model's sizes, without which nobody reads the weights, go first and come last.
   for (const auto& file : files) file->sync();
@@ -257,7 +255,7 @@ std::string write_llmc(const WeightFiles& from, const Conversion& conversion) {
   file.push_back(std::make_unique<NewFile>(conversion.to));
   file[0]->write_at(0, layout.header.data(), layout.header.size());
   file[0]->resize(layout.bytes);
-  write_tensors(from, layout.tensors, file, unwatched);
+  write_tensors(from, layout.tensors, file, conversion.piece_elements, unwatched);
   file[0]->publish(Existing::replaced);
   return conversion.to;
 }

@@ -1,6 +1,7 @@
 // Conversion of weights between our checkpoints and the files of other programs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct Conversion {
   DType type = DType::f32;             // of what is written; checkpoints of ours hold f32 alone
   double shard_gib = 0.0;              // safetensors: of a file, at most; 0: one file
   std::vector<std::string> overrides;  // "model.num_attention_heads=12": what `from` does not say
+  // Elements that are held in memory at a time, one row at least: rows of GPT-2's transposed
+  // matrices are then read and written in pieces of some kilobytes.
+  int64_t piece_elements = int64_t{1} << 24;
 };
 
 // Streams the weights tensor by tensor; memory does not grow with the model. Files appear complete

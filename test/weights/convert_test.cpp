@@ -146,25 +146,34 @@ TEST(Safetensors, TypesThatNoWeightHas) {
   EXPECT_NO_THROW(open("F8_E8M0", 5));  // not known, not checked
 }
 
+// Tensors are written whole, then in pieces of up to 50 elements: six rows of 8, one row of 32.
 TEST(Convert, RoundTripsKeepEveryBit) {
-  const ScratchDirectory scratch;
-  for (const ModelFamily family : {ModelFamily::gpt, ModelFamily::llama}) {
-    const std::string name = name_of(family);
-    const Model model(family);
-    const std::string from = model.write(scratch, name, model.text());
-    convert(from, scratch.path(name + ".h5"));
-    // A checkpoint as a run leaves it, with its state in attributes.
-    const std::string checkpoint = bytes_of(scratch.path(name + ".h5"));
-    for (const auto& entry : state_entries(Manifest{}))
-      EXPECT_NE(checkpoint.find('\0' + entry.first + '\0'), std::string::npos) << entry.first;
-    convert(scratch.path(name + ".h5"), scratch.path(name + "_back"));
-    EXPECT_EQ(bytes_of(scratch.path(name + "_back/model.safetensors")), model.text()) << name;
-    EXPECT_EQ(bytes_of(scratch.path(name + "_back/config.json")), bytes_of(from + "/config.json"));
+  for (const int64_t piece_elements : {Conversion().piece_elements, int64_t{50}}) {
+    SCOPED_TRACE(piece_elements);
+    const ScratchDirectory scratch;
+    const auto convert_in_pieces = [&](const std::string& from, const std::string& to) {
+      convert(scratch.path(from), scratch.path(to),
+              [&](Conversion& c) { c.piece_elements = piece_elements; });
+    };
+    for (const ModelFamily family : {ModelFamily::gpt, ModelFamily::llama}) {
+      const std::string name = name_of(family);
+      const Model model(family);
+      const std::string from = model.write(scratch, name, model.text());
+      convert_in_pieces(name, name + ".h5");
+      // A checkpoint as a run leaves it, with its state in attributes.
+      const std::string checkpoint = bytes_of(scratch.path(name + ".h5"));
+      for (const auto& entry : state_entries(Manifest{}))
+        EXPECT_NE(checkpoint.find('\0' + entry.first + '\0'), std::string::npos) << entry.first;
+      convert_in_pieces(name + ".h5", name + "_back");
+      EXPECT_EQ(bytes_of(scratch.path(name + "_back/model.safetensors")), model.text()) << name;
+      EXPECT_EQ(bytes_of(scratch.path(name + "_back/config.json")),
+                bytes_of(from + "/config.json"));
+    }
+    convert_in_pieces("gpt.h5", "gpt.bin");
+    convert_in_pieces("gpt.bin", "two.safetensors");
+    EXPECT_EQ(bytes_of(scratch.path("two.safetensors")),
+              bytes_of(scratch.path("gpt/model.safetensors")));
   }
-  convert(scratch.path("gpt.h5"), scratch.path("gpt.bin"));
-  convert(scratch.path("gpt.bin"), scratch.path("two.safetensors"));
-  EXPECT_EQ(bytes_of(scratch.path("two.safetensors")),
-            bytes_of(scratch.path("gpt/model.safetensors")));
 }
 
 // What is neither a file nor a directory stays.
