@@ -97,6 +97,8 @@ TEST_F(Layouts, TheSameLayoutContinuesBitByBit) {
   const char* const layouts[] = {
       "host dropout", "host fp16 dropout", "host fp8 dropout", "host bert padded batch7",
       "host optimizer,parameters file bf16",
+      // a table of more elements than are written or read at a time (base/pieces.h)
+      "L1 batch2 V33000 host",
       // two ranks
       "dp2 zero3 host fp16 dropout", "tp2 host fp8", "pp2 host bf16 nomaster", "cp2 zero1 host",
       // four

@@ -27,7 +27,7 @@ inline SmallModel matrix_model() {
   return m;
 }
 
-// "llama kv4 tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host":
+// "llama kv4 tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 V9 dropout bf16 host":
 // words in any order, among them w32 (parameters in fp32), g32 (and gathered in it by ZeRO 3), r16
 // (gradients in bf16, or fp16 where that is computed in), o16 (moments in bf16), nomaster, padded
 // (three in four sequences of BERT are shorter than 16), parts (layer inputs kept in parts),
@@ -54,7 +54,7 @@ inline SmallModel combination(const std::string& text) {
         number("zero", m.zero_stage) || number("group", m.zero_group) ||
         number("every", m.checkpoint_every) || number("kv", m.kv_heads) ||
         number("micro", m.micro_batch) || number("batch", m.global_batch) ||
-        number("L", m.layers) || number("T", m.seq))
+        number("L", m.layers) || number("T", m.seq) || number("V", m.vocab))
       continue;
     if (one_of({"full", "selective"}, m.recompute) ||
         one_of({"gpipe", "1f1b", "zero_bubble"}, m.schedule) ||
