@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "engine/non_finite.h"
 #include "train.h"
 #include "wrapped_device.h"
 
@@ -320,17 +321,21 @@ TEST(Constants, AreThoseOfTheDeck) {
   }
 }
 
-// 1.1 million weights in double precision, more than are read at a time (8 MiB): the lowest bit of
-// any word changes the checksum, and the same bits give it again.
-TEST(Checksum, SeesEveryWeight) {
+// 1.1 million weights of one table, more than the host holds at a time (base/pieces.h).
+SmallModel model_of_a_large_table() {
   SmallModel m = model_of("ref", "fp64", 1, 1);
   m.hidden = 8;
   m.vocab = 140'000;
-  Training training(m);
+  return m;
+}
+constexpr size_t wte = 0, last_of_wte = 8 * 140'000 - 1;
+
+// The lowest bit of any word changes the checksum, and the same bits give it again.
+TEST(Checksum, SeesEveryWeight) {
+  Training training(model_of_a_large_table());
   const uint64_t before = training.engine().checksum();
-  const size_t wte = 0;
   ASSERT_EQ(training.name(wte), "wte");
-  for (const size_t at : {size_t{0}, size_t{8 * 70'000 + 3}, size_t{8 * 140'000 - 1}}) {
+  for (const size_t at : {size_t{0}, size_t{8 * 70'000 + 3}, last_of_wte}) {
     const double weight = training.read(Role::working, wte)[at];
     std::vector<double> ulp(at + 1);
     ulp[at] = std::nextafter(weight, 1.0) - weight;
@@ -339,6 +344,27 @@ TEST(Checksum, SeesEveryWeight) {
     training.move(wte, ulp, -1.0);
     EXPECT_EQ(training.engine().checksum(), before) << at;
   }
+}
+
+// Weights in host memory are drawn piece by piece, those of the device by a kernel in one call.
+TEST(InitialWeights, OfTheHostAreThoseOfTheDevice) {
+  SmallModel m = model_of_a_large_table();
+  Training plain(m);
+  m.offload = "optimizer,parameters";
+  Training offloaded(m);
+  ASSERT_EQ(offloaded.plan().representation(Role::master).residency, Residency::host);
+  for (size_t t = 0; t < plain.num_tensors(); ++t)
+    EXPECT_EQ(offloaded.read(Role::master, t), plain.read(Role::master, t)) << plain.name(t);
+}
+
+// The last weight of a table is NaN, in the last piece that the search looks at.
+TEST(NonFiniteWeights, AreFoundInEveryPiece) {
+  Training training(model_of_a_large_table());
+  EXPECT_EQ(non_finite_weights(training.engine().resources()).what, "");
+  std::vector<double> direction(last_of_wte + 1);
+  direction[last_of_wte] = std::nan("");
+  training.move(wte, direction, 1.0);
+  EXPECT_EQ(non_finite_weights(training.engine().resources()).what, "tensor wte of the weights");
 }
 
 }  // namespace
