@@ -79,6 +79,25 @@ TEST(Checks, InitialLoss) {
     }
 }
 
+// BERT adds ln 2 to the loss, and to the threshold what the labels of 5 sequences differ by.
+TEST(Checks, InitialLossWithTheNextSentence) {
+  SmallModel m;
+  m.family = "bert";
+  m.seq = 8;  // one masked token
+  m.hidden = 32;
+  m.vocab = 50;
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
+  const double std = plan.config.model.init_std, variance = 32.0 * std * std;
+  const double expected = std::log(50.0) + variance / 2.0 + std::log(2.0);
+  const double threshold = 4.0 * std::sqrt(variance / 5.0) + 0.02 * expected +
+                           4.0 * std::sqrt(variance / (2.0 * 5.0)) + variance / 4.0;
+  const FakeTokens tokens(8, false);
+  for (const double sign : {-1.0, 1.0}) {
+    EXPECT_TRUE(check_initial_loss(plan, tokens, expected + sign * 0.999 * threshold).passed);
+    EXPECT_FALSE(check_initial_loss(plan, tokens, expected + sign * 1.001 * threshold).passed);
+  }
+}
+
 // 50 steps, or lr x C x steps of 2, or tokens without a pattern less: the loss may stay where it
 // is.
 TEST(Checks, LearnsWhereItCan) {
