@@ -2,6 +2,7 @@
 // continues bit by bit.
 #include <cmath>
 
+#include "engine/fp8_scaling.h"
 #include "saved_run.h"
 
 namespace gptbench {
@@ -128,6 +129,31 @@ TEST_F(Layouts, TheSameLayoutContinuesBitByBit) {
     expect_same(world, first, second);
   }
   EXPECT_GE(tried, 3);
+}
+
+// A shorter history of fp8 leaves out the oldest steps, a longer one begins with zeros.
+TEST_F(Layouts, HistoriesOfAnotherLengthEndWithTheLatestSteps) {
+  Config config = SavedRun::config_of("L1 host fp8 dp" + std::to_string(world.size()), directory());
+  SavedRun run(world, config);
+  run.train(4);
+  run.save();
+  const std::vector<Fp8Scaling> saved = read_fp8_scaling(run.engine().resources());
+  ASSERT_FALSE(saved.empty());
+  for (const int64_t history : {2, 5}) {
+    config.precision.fp8_amax_history = history;
+    SavedRun other(world, config);
+    EXPECT_EQ(other.load().steps, 4);
+    const std::vector<Fp8Scaling> loaded = read_fp8_scaling(other.engine().resources());
+    ASSERT_EQ(loaded.size(), saved.size());
+    for (size_t i = 0; i < saved.size(); ++i) {
+      const std::vector<float>& amax = saved[i].amax;
+      ASSERT_EQ(amax.size(), 3u);
+      EXPECT_EQ(loaded[i].scale, saved[i].scale) << saved[i].name;
+      const std::vector<float> two = {amax[1], amax[2]},
+                               five = {0.0f, 0.0f, amax[0], amax[1], amax[2]};
+      EXPECT_EQ(loaded[i].amax, history == 2 ? two : five) << saved[i].name;
+    }
+  }
 }
 
 // Sequences that were trained on are not trained on again, whatever a step is now.
