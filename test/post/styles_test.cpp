@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 
 #include "made_record.h"
 #include "post/style.h"
@@ -254,6 +256,24 @@ TEST(Comm, EveryColumn) {
   EXPECT_EQ(comm_tables({RunView(r)}).at(0).caption,
             "Messages of made, 1 rank: none, since it is a single rank");
   EXPECT_EQ(cell(table, 2, "Time (us)"), "107142.86");
+}
+
+// Groups of 60 ranks: tensor 2, pipeline 5, context 3, data 2.
+TEST(Comm, RanksAreThoseOfAGroupAlongTheAxis) {
+  const std::pair<const char*, const char*> groups[] = {
+      {"tensor", "2"},  {"context", "3"}, {"pipeline", "5"},  {"data", "2"},  {"zero", "6"},
+      {"replica", "1"}, {"model", "10"},  {"embedding", "2"}, {"world", "60"}};
+  Record r = uneven_record();
+  r.calibration = {};
+  r.comm.clear();
+  for (const auto& group : groups)
+    r.comm.push_back({group.first, "all_gather", {8}, {1}, {0.0}, {1.0}, {0.0}, false});
+  const Table table = comm_tables({RunView(r)}).at(0);
+  ASSERT_EQ(table.rows.size(), std::size(groups));
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    EXPECT_EQ(cell(table, row, "Axis"), groups[row].first);
+    EXPECT_EQ(cell(table, row, "Ranks"), groups[row].second) << groups[row].first;
+  }
 }
 
 TEST(Fugaku, PublishedRowInAllFormats) {
