@@ -67,28 +67,51 @@ TEST(Work, IsThatOfThePlan) {
   }
 }
 
-// A message to the next stage: within a node of four ranks from rank 0 to 2 (tensor groups of two
-// lie beside each other), between nodes of two.
-TEST(Work, MessagesOfAPipelineKnowTheirNode) {
-  const Deck deck = parse_deck("deck", "&run\n device = 'host'\n/\n",
-                               {"parallel.tensor_parallel=2", "parallel.pipeline_parallel=2"});
-  Config config = resolve(deck, 4);
-  config.run.comm = CommLibrary::mpi;
-  const RankWork rank = work_of(make_plan(config, 4, 1));
-  Machine machine = read_machine("a100-80");
-  machine.between_us = 1e9;
-  const Software software = read_software("gptbench");
-  int64_t sent = 0;
-  for (const double ranks_per_node : {2.0, 4.0}) {
-    machine.ranks_per_node = ranks_per_node;
-    const std::vector<double> seconds = seconds_of(rank, machine, software);
-    for (size_t i = 0; i < seconds.size(); ++i) {
-      if (rank.works[i].peer < 0) continue;
-      ++sent;
-      EXPECT_EQ(seconds[i] > 1.0, ranks_per_node == 2.0) << ranks_per_node;
+// A message to the next stage of a pipeline, or to the next rank of a ring: within a node of four
+// ranks from rank 1 to 3 (tensor groups of two lie beside each other), between nodes of two.
+TEST(Work, MessagesToARankKnowItsNode) {
+  for (const Axis axis : {Axis::pipeline, Axis::context}) {
+    SCOPED_TRACE(name_of(axis));
+    const Deck deck = parse_deck(
+        "deck", "&run\n device = 'host'\n/\n",
+        {"parallel.tensor_parallel=2", "parallel." + std::string(name_of(axis)) + "_parallel=2"});
+    Config config = resolve(deck, 4);
+    config.run.comm = CommLibrary::mpi;
+    const RankWork rank = work_of(make_plan(config, 4, 1));
+    Machine machine = read_machine("a100-80");
+    machine.between_us = 1e9;
+    const Software software = read_software("gptbench");
+    int64_t sent = 0;
+    for (const double ranks_per_node : {2.0, 4.0}) {
+      machine.ranks_per_node = ranks_per_node;
+      const std::vector<double> seconds = seconds_of(rank, machine, software);
+      for (size_t i = 0; i < seconds.size(); ++i) {
+        if (rank.works[i].peer < 0) continue;
+        ++sent;
+        EXPECT_EQ(rank.works[i].axis, axis);
+        EXPECT_EQ(seconds[i] > 1.0, ranks_per_node == 2.0) << ranks_per_node;
+      }
     }
+    EXPECT_GT(sent, 0);
   }
-  EXPECT_GT(sent, 0);
+}
+
+// Bandwidth of both directions, of which a copy has one: 4 GB at half of 8 GB/s. A processor reads
+// and writes its memory; a device has a link to the host.
+TEST(Work, ACopyToTheHostHasHalfOfTheBandwidth) {
+  Config config = resolve(parse_deck("deck", "&run\n device = 'host'\n/\n", {}), 1);
+  config.run.comm = CommLibrary::mpi;
+  const Plan plan = make_plan(config, 1, 0);
+  const Software software = read_software("gptbench");
+  Work copy;
+  copy.kind = Work::Kind::transfer;
+  copy.bytes = 4e9;
+  Machine processor = read_machine("a64fx-2.0"), device = read_machine("a100-80");
+  processor.host_gb_per_s = 8.0;
+  device.sheet = device.data();
+  device.sheet.host_link_gb_per_s = 8.0;
+  EXPECT_DOUBLE_EQ(Clock(plan, processor, software).seconds(copy), 1.0);
+  EXPECT_DOUBLE_EQ(Clock(plan, device, software).seconds(copy), 1.0);
 }
 
 }  // namespace
