@@ -46,7 +46,7 @@ TEST(Projection, MoreRanksWithTheSameShareTakeLonger) {
   }
 }
 
-TEST(Projection, FasterMachinesTakeNoLonger) {
+TEST(Projection, FasterMachinesTakeLess) {
   const StepWork work = zero3(64, 2);
   const double seconds = seconds_of(work);
   const std::vector<std::pair<std::string, double>> better = {{"gemm_efficiency", 1.1},
@@ -58,16 +58,14 @@ TEST(Projection, FasterMachinesTakeNoLonger) {
                                                               {"between_us", 0.5},
                                                               {"launch_us", 0.5},
                                                               {"jitter", 0.5},
+                                                              {"attention_ramp", 0.5},
                                                               {"attention_softmax", 0.5},
                                                               {"tile_ramp", 0.5}};
   for (const auto& [key, factor] : better) {
     Machine machine = a100();
     *find_figure(machine, key) *= factor;
-    EXPECT_LE(seconds_of(work, machine), seconds) << key;
+    EXPECT_LT(seconds_of(work, machine), seconds) << key;
   }
-  Machine fast = a100();
-  fast.gemm_efficiency *= 1.1;
-  EXPECT_LT(seconds_of(work, fast), seconds);
 }
 
 // Of an A100: 156 TFLOP/s for 19.5, of products alone.
