@@ -80,7 +80,11 @@ TEST_F(CudaGemmSearch, AnAlgorithmOfAnotherGemmIsRefusedOrWorks) {
   std::vector<float> all;
   try {
     all = gradients(gemms);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    EXPECT_NE(std::string(error.what()).find("refuses the algorithm given for " + text_of(key)),
+              std::string::npos)
+        << error.what();
     return;
   }
   // Sums of R products of bf16 numbers, exact in f32, in another order.
