@@ -130,8 +130,9 @@ TEST(Document, ZeroMemory) {
   for (int64_t stage = 0; stage <= 3; ++stage) {
     expect_in_document(row_of(small, fp32, stage, {1, 2, 4, 8}));
     expect_in_document(row_of(small, bf16, stage, {1, 2, 4, 8}));
-    for (const Types& types : {bf16, fp32_parameters, bf16_sums, pure, fp8})
+    for (const Types& types : {bf16, fp32_parameters, pure, fp8})
       expect_in_document(row_of(large, types, stage, {1, 8, 64, 512}));
+    row_of(large, bf16_sums, stage, {1, 8, 64, 512});  // has no table
   }
 }
 
