@@ -151,6 +151,10 @@ bool has_failed(const Training& training) {
 
 }  // namespace
 
+bool is_too_late(double end_s, const TimeAhead& ahead, double deadline_s) {
+  return end_s + ahead.step_s + ahead.checkpoint_s + ahead.evaluation_s > deadline_s;
+}
+
 double held_out_loss(MpiWorld& world, Engine& engine) {
   const Config& config = engine.resources().plan.config;
   const int64_t batches = config.convergence.evaluate_batches;
@@ -200,17 +204,17 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   world.barrier();
   const Deadline deadline = deadline_of(run.limits.time_limit_s, start_s);
   const int64_t evaluate_every = plan.config.convergence.evaluate_every;
-  double last_step_s = 0.0, timed_begin_s = 0.0, longest_evaluation_s = 0.0;
+  double timed_begin_s = 0.0;
+  TimeAhead ahead;
   for (int64_t step = first_step; by_time || step < run.steps; ++step) {
     if (step == first_timed)
       timed_begin_s = begin_timed_steps(world, engine, communicators, sensing, training);
     if (step + 1 == plan.config.output.trace_step) world.barrier();  // one origin for all ranks
     // The vote is cast before the step whose end it decides about.
-    const double end_s = now_s() + last_step_s;
+    const double end_s = now_s() + ahead.step_s;
     const bool last = !by_time && step + 1 == run.steps;
-    const bool late =
-        !last &&
-        end_s + last_step_s + checkpoints.longest_s() + longest_evaluation_s > deadline.at_s;
+    ahead.checkpoint_s = checkpoints.longest_s();
+    const bool late = !last && is_too_late(end_s, ahead, deadline.at_s);
     const bool done =
         by_time && step >= first_timed && end_s >= timed_begin_s + run.limits.duration_s;
     const StepResult result = engine.step(step, signal_pending() || late || done);
@@ -218,7 +222,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     // A rank that failed has computed on stale values: the step has no figures.
     if (result.stop && note_failure(world, engine, training)) break;
     training.samples.push_back({result, engine.timer().times()});
-    last_step_s = result.time_s;
+    ahead.step_s = result.time_s;
     events.after_step(step, result);
 
     const std::string trouble = trouble_of(world, plan.config.precision, step, result);
@@ -238,7 +242,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
       const double before_s = training.evaluation_s;
       reached = evaluate(world, engine, plan, communicators, step + 1, training);
       if (note_failure(world, engine, training)) break;
-      longest_evaluation_s = std::max(longest_evaluation_s, training.evaluation_s - before_s);
+      ahead.evaluation_s = std::max(ahead.evaluation_s, training.evaluation_s - before_s);
       events.after_evaluation(training.evaluations.back());
     }
     const auto save = [&] {

@@ -39,6 +39,16 @@ double held_out_loss(MpiWorld& world, Engine& engine);
 // Collective. Whether this loss, of rank 0, is at most convergence.target_loss, where there is one.
 bool reaches_target(MpiWorld& world, const ConvergenceConfig& convergence, double loss);
 
+// Time that a run takes from the end of a step on if another step follows, as seen so far.
+struct TimeAhead {
+  double step_s = 0.0;        // that step, as long as the last one
+  double checkpoint_s = 0.0;  // the longest
+  double evaluation_s = 0.0;  // the longest
+};
+// Whether the step that ends at `end_s` must be the last one: the time ahead would pass the
+// deadline. Both by now_s().
+bool is_too_late(double end_s, const TimeAhead& ahead, double deadline_s);
+
 // Called on all ranks, outside of the timed steps.
 struct TrainingEvents {
   std::function<void(int64_t step, const StepResult&)> after_step;
