@@ -104,6 +104,16 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,
                int64_t first_step, double start_s, const TrainingEvents& events);
 
+// How the times of all ranks are gathered.
+struct TimesGathering {
+  bool reduces = false;       // over ranks, as reduce_over_ranks() does (io/reduce.h)
+  int64_t steps_at_once = 1;  // of one series; rank 0 holds those of all ranks
+};
+// Collective. Appends to `out`, on rank 0, the times of all programs and regions, [step, rank], and
+// of each step the time of the slowest rank. The samples of all ranks are of the same steps.
+void gather_times(MpiWorld& world, const std::deque<StepSample>& samples,
+                  const TimesGathering& gathering, TrainingSeries& out);
+
 // Collective. The series of all ranks, on rank 0.
 TrainingSeries gather_series(MpiWorld& world, const Training& training, const Plan& plan,
                              const CommunicatorTable& communicators);

@@ -43,47 +43,6 @@ constexpr Field fields[] = {
 constexpr int num_programs = 4;  // with the whole step
 static_assert(std::size(fields) == num_programs + num_regions - 1, "all but Region::automatic");
 
-// Gathers field by field and block by block, and keeps of each what the result file will: all
-// times of ten thousand ranks take more memory than a node has left.
-void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out) {
-  const auto steps = static_cast<int64_t>(training.samples.size());
-  const bool reduces = is_reduced_over_ranks(steps, world.size());
-  const int64_t block = std::max<int64_t>(1, max_values_in_full / world.size());
-  for (const Field& field : fields) {
-    RankSeries series;
-    series.name = field.name;
-    series.unit = "s";
-    series.description = field.description;
-    bool is_empty = true;
-    for (int64_t first = 0; first < steps; first += block) {
-      std::vector<double> mine;
-      for (int64_t step = first; step < std::min(steps, first + block); ++step)
-        mine.push_back(field.of(training.samples[static_cast<size_t>(step)]));
-      const std::vector<double> all = world.gather(mine);  // [rank, step]
-      if (world.rank() != 0) continue;
-      RankSeries part;
-      part.steps = static_cast<int64_t>(mine.size());
-      part.ranks = world.size();
-      part.values.reserve(all.size());
-      for (size_t step = 0; step < mine.size(); ++step) {
-        for (size_t at = step; at < all.size(); at += mine.size()) part.values.push_back(all[at]);
-        if (out.timing.empty())  // of whole steps
-          out.steps.time_s.push_back(
-              *std::max_element(part.values.end() - world.size(), part.values.end()));
-      }
-      is_empty = is_empty && std::all_of(all.begin(), all.end(), [](double s) { return s == 0.0; });
-      if (reduces) reduce_over_ranks(part);
-      series.values.insert(series.values.end(), part.values.begin(), part.values.end());
-    }
-    if (world.rank() != 0) continue;
-    if (is_empty && series.name == "region_offload") continue;  // as in most runs
-    series.steps = steps;
-    series.ranks = reduces ? reduction::number : world.size();
-    series.reduced = reduces;
-    out.timing.push_back(std::move(series));
-  }
-}
-
 void gather_communication(MpiWorld& world, const Training& training, const Plan& plan,
                           const CommunicatorTable& communicators, TrainingSeries& out) {
   // Until the warm-up has ended statistics count verification and warm-up, too.
@@ -124,10 +83,55 @@ void gather_communication(MpiWorld& world, const Training& training, const Plan&
 
 }  // namespace
 
+// Gathers field by field and block by block, and keeps of each what the result file will: all
+// times of ten thousand ranks take more memory than a node has left.
+void gather_times(MpiWorld& world, const std::deque<StepSample>& samples,
+                  const TimesGathering& gathering, TrainingSeries& out) {
+  const auto steps = static_cast<int64_t>(samples.size());
+  const int64_t block = gathering.steps_at_once;
+  for (const Field& field : fields) {
+    RankSeries series;
+    series.name = field.name;
+    series.unit = "s";
+    series.description = field.description;
+    bool is_empty = true;
+    for (int64_t first = 0; first < steps; first += block) {
+      std::vector<double> mine;
+      for (int64_t step = first; step < std::min(steps, first + block); ++step)
+        mine.push_back(field.of(samples[static_cast<size_t>(step)]));
+      const std::vector<double> all = world.gather(mine);  // [rank, step]
+      if (world.rank() != 0) continue;
+      RankSeries part;
+      part.steps = static_cast<int64_t>(mine.size());
+      part.ranks = world.size();
+      part.values.reserve(all.size());
+      for (size_t step = 0; step < mine.size(); ++step) {
+        for (size_t at = step; at < all.size(); at += mine.size()) part.values.push_back(all[at]);
+        if (out.timing.empty())  // of whole steps
+          out.steps.time_s.push_back(
+              *std::max_element(part.values.end() - world.size(), part.values.end()));
+      }
+      is_empty = is_empty && std::all_of(all.begin(), all.end(), [](double s) { return s == 0.0; });
+      if (gathering.reduces) reduce_over_ranks(part);
+      series.values.insert(series.values.end(), part.values.begin(), part.values.end());
+    }
+    if (world.rank() != 0) continue;
+    if (is_empty && series.name == "region_offload") continue;  // as in most runs
+    series.steps = steps;
+    series.ranks = gathering.reduces ? reduction::number : world.size();
+    series.reduced = gathering.reduces;
+    out.timing.push_back(std::move(series));
+  }
+}
+
 TrainingSeries gather_series(MpiWorld& world, const Training& training, const Plan& plan,
                              const CommunicatorTable& communicators) {
   TrainingSeries series;
-  gather_times(world, training, series);
+  const auto sampled = static_cast<int64_t>(training.samples.size());
+  TimesGathering gathering;
+  gathering.reduces = is_reduced_over_ranks(sampled, world.size());
+  gathering.steps_at_once = std::max<int64_t>(1, max_values_in_full / world.size());
+  gather_times(world, training.samples, gathering, series);
   gather_communication(world, training, plan, communicators, series);
   if (world.rank() != 0) return series;
 
