@@ -114,6 +114,21 @@ TEST(SensorTimeline, IntervalsGrowWithTheTime) {
   EXPECT_EQ(timeline.sums()[SensorTimeline::at(SensorTimeline::temperature, true, 32)], 0.0);
 }
 
+// Without a counter, the mean of the power that the readings of an interval show.
+TEST(SensorTimeline, PowerIsSampledWhereNothingCountsEnergy) {
+  SensorTimeline timeline;
+  timeline.add(1000.0, reading_of(30.0, 1.0, 1.0, 1.0));
+  timeline.add(1000.5, reading_of(50.0, 1.0, 1.0, 1.0));
+  timeline.add(1001.0, reading_of(60.0, 1.0, 1.0, 1.0));
+  const auto power_of = [&](bool number, size_t interval) {
+    return timeline.sums()[SensorTimeline::at(SensorTimeline::power, number, interval)];
+  };
+  EXPECT_EQ(power_of(false, 0), 80.0);
+  EXPECT_EQ(power_of(true, 0), 2.0);
+  EXPECT_EQ(power_of(false, 1), 60.0);
+  EXPECT_EQ(power_of(true, 1), 1.0);
+}
+
 // Each reading has 5 J and 100 bytes more than the one before.
 class Scripted : public Sensors {
  public:

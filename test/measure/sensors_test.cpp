@@ -107,6 +107,12 @@ TEST_F(MadeRoot, CrayNodesCountInJoules) {
   EXPECT_FALSE(counters.power_limit_w().has_value());
 }
 
+TEST_F(MadeRoot, CrayNodesStateTheirLimitInWatts) {
+  put("sys/cray/pm_counters/energy", "253164 J 1700000000 us\n");
+  put("sys/cray/pm_counters/power_cap", "2800 W\n");
+  EXPECT_DOUBLE_EQ(EnergyCounters(root()).power_limit_w().value(), 2800.0);
+}
+
 TEST_F(MadeRoot, HostOffersWhatItsFilesHold) {
   put("proc/stat", "cpu  100 0 100 700 100 0 0 0 50 0\ncpu0 1 2 3\n");
   put("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 10 kB\nMemAvailable:    600 kB\n");
@@ -177,6 +183,17 @@ TEST_F(MadeRoot, ThermalZonesWhereHwmonHasNone) {
   const auto sensors = make_host_sensors({}, root());
   EXPECT_DOUBLE_EQ(sensors->read().temperature_c.value(), 44.0);
   EXPECT_EQ(source(sensors->facts(), "temperature"), "temperature: thermal zone x86_pkg_temp");
+}
+
+// Arm systems name their zones after the processor; that of a GPU is another one.
+TEST_F(MadeRoot, ThermalZonesAreThoseOfTheProcessors) {
+  put("sys/class/thermal/thermal_zone0/type", "gpu-thermal\n");
+  put("sys/class/thermal/thermal_zone0/temp", "90000\n");
+  put("sys/class/thermal/thermal_zone1/type", "cpu-thermal\n");
+  put("sys/class/thermal/thermal_zone1/temp", "47000\n");
+  const auto sensors = make_host_sensors({}, root());
+  EXPECT_DOUBLE_EQ(sensors->read().temperature_c.value(), 47.0);
+  EXPECT_EQ(source(sensors->facts(), "temperature"), "temperature: thermal zone cpu-thermal");
 }
 
 TEST_F(MadeRoot, ErrorsOfAllMemoryControllers) {
