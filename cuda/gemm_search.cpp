@@ -7,6 +7,7 @@
 #include "cuda/gemm_kernels.h"
 #include "cuda/gemm_planned.h"
 #include "cuda/search_timing.h"
+#include "cuda/tuning_cache.h"
 
 namespace gptbench {
 namespace {
@@ -109,7 +110,7 @@ GemmSelection CublasLtGemm::timed_selection(const GemmKey& key, const Workspace&
         continue;
       }
       const int tried = best.tried + 1;
-      if (best.tried == 0 || us < best.time_us) {
+      if (is_faster(us, best.time_us)) {
         best = proposal;
         best.time_us = us;
       }

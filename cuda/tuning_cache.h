@@ -14,6 +14,12 @@
 
 namespace gptbench {
 
+// Whether an algorithm that takes `time_us` is selected in the place of the fastest before it,
+// which takes `best_us`; 0: there is none. Of equally fast ones the first stays.
+inline bool is_faster(double time_us, double best_us) {
+  return best_us == 0.0 || time_us < best_us;
+}
+
 // How lines of one kind of selections begin, and what messages call them.
 struct TuningKind {
   const char* prefix;  // "gemm"

@@ -73,4 +73,11 @@ TEST(GemmSelections, DamagedLinesAreRefused) {
         << key;
 }
 
+TEST(TimedSearch, TheFastestAlgorithmIsSelected) {
+  EXPECT_TRUE(is_faster(12.5, 0.0));  // the first one
+  EXPECT_TRUE(is_faster(12.25, 12.5));
+  EXPECT_FALSE(is_faster(12.75, 12.5));
+  EXPECT_FALSE(is_faster(12.5, 12.5));
+}
+
 }  // namespace gptbench
