@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -202,6 +204,24 @@ TEST_F(Messages, Maxima) {
   queue_->synchronize();
   EXPECT_EQ(wrong(data.get(), [](int64_t i) { return static_cast<float>(i) + 0.5f; }), 0);
   expect_counted(*comm_, OpKind::all_reduce, 4 * count, 1);
+}
+
+// The first message takes the others as long as the last rank lets them wait, longer than those
+// after it: a sum that forgot it would fall.
+TEST_F(Messages, TimesAddUp) {
+  const Placed<float> data(*place_, values_of<float>(world_.rank(), 1000));
+  forget_counts();
+  double before_s = 0.0;
+  for (int message = 0; message < 4; ++message) {
+    world_.barrier();
+    if (message == 0 && world_.rank() == world_.size() - 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    comm_->all_reduce(*queue_, data.data(), 1000, DType::f32);
+    queue_->synchronize();
+    const double sum_s = comm_->statistics(OpKind::all_reduce).time_s;
+    EXPECT_GE(sum_s, before_s) << "after message " << message;
+    before_s = sum_s;
+  }
 }
 
 // More operations than a communicator keeps in its pool (256), begun before any is waited for.
