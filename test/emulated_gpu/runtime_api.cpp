@@ -1,5 +1,5 @@
-// The CUDA runtime as far as cuda/ uses it. Wrong uses that the runtime would answer with undefined
-// behaviour end the process; others with the runtime's own error.
+// The CUDA runtime as far as cuda/ and its tests use it. Wrong uses that the runtime would answer
+// with undefined behaviour end the process; others with the runtime's own error.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -242,6 +242,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (event->capture != nullptr || stream->capture != nullptr)
     return said(wait_in_capture(*stream, *event));
   append_wait(stream, event->point);
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  enqueue(stream, "cudaLaunchHostFunc", [=] {
+    function(data);
+    return true;
+  });
   return cudaSuccess;
 }
 
