@@ -1,5 +1,6 @@
 // Matrix products of the GPU against the reference.
 #include "base/units.h"
+#include "cuda/cuda_queue.h"
 #include "cuda/gemm_cublaslt.h"
 #include "cuda/kernels.h"
 #include "gpu_test.h"
@@ -17,6 +18,7 @@ class CudaGemm : public ::testing::Test, public Devices {
   Workspace gpu_workspace() { return {scratch.data(), gemm_workspace_bytes}; }
 };
 TYPED_TEST_SUITE(CudaGemm, StorageTypes, );
+class CudaGemmTf32 : public CudaGemm<float> {};
 
 struct Shape {
   int64_t R, K, N;
@@ -211,6 +213,25 @@ TYPED_TEST(CudaGemm, WithGeluFusedAndNot) {
             << "dbias " << k;
       }
     }
+}
+
+// Sums of K products of 1 + 2^-11 and 1. In f32 they are exact in any order. tf32 has no number
+// between 1 and 1 + 2^-10: tensor cores cut the factor off to 1, a conversion before them, which is
+// what the emulated library does, rounds it up.
+TEST_F(CudaGemmTf32, FactorsAreRoundedOnlyWhereRequested) {
+  constexpr int64_t rows = 128, K = 64, N = 128;
+  const OnDevice<float> x(*gpu_queue, std::vector<float>(rows * K, 1.0f + 0x1p-11f)),
+      w(*gpu_queue, std::vector<float>(N * K, 1.0f)), y(*gpu_queue, std::vector<float>(rows * N));
+  const auto product = [&](bool tf32) {
+    CublasLtGemm gemms(tf32);
+    gemms.forward(stream_of(*gpu_queue), DType::f32,
+                  {y.data(), x.data(), w.data(), nullptr, rows, K, N, gpu_workspace()});
+    return y.read();
+  };
+  constexpr float terms = K;
+  EXPECT_EQ(product(false), std::vector<float>(rows * N, terms * (1.0f + 0x1p-11f)));
+  for (const float sum : product(true))
+    ASSERT_TRUE(sum == terms || sum == terms * (1.0f + 0x1p-10f)) << sum - terms;
 }
 
 }  // namespace gptbench::test
