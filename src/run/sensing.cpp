@@ -1,6 +1,6 @@
 #include "run/sensing.h"
 
-#include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "deck/config.h"
@@ -29,13 +29,10 @@ SensorSeries gather_sensor_series(MpiWorld& world, SensorTimeline timeline, doub
 
 // True on the lowest of the ranks that pass the same key. Collective.
 bool speaks_for(MpiWorld& world, const std::string& key) {
-  const std::vector<std::string> keys = world.gather(key);
+  std::set<std::string> seen;
   std::string speakers;
-  for (size_t rank = 0; rank < keys.size(); ++rank)
-    speakers += std::find(keys.begin(), keys.end(), keys[rank]) - keys.begin() ==
-                        static_cast<std::ptrdiff_t>(rank)
-                    ? '1'
-                    : '0';
+  for (const std::string& each : world.gather(key))
+    speakers += seen.insert(each).second ? '1' : '0';
   world.broadcast(speakers);
   return speakers[static_cast<size_t>(world.rank())] == '1';
 }
@@ -48,12 +45,12 @@ std::string sources_of(const Sampler& sampler) {
 
 Sensing::Sensing(MpiWorld& world, const Device& device)
     : on_gpu_(device.info().kind == DeviceKind::cuda) {
-  const std::string node = "node " + std::to_string(world.node());
-  const bool host_speaker = speaks_for(world, node);
+  const bool host_speaker = world.node_rank() == 0;
   host_ =
       std::make_unique<Sampler>(host_speaker ? make_host_sensors(system_info().cores) : nullptr);
   const std::string& bus_id = device.info().pci_bus_id;
-  const bool gpu_speaker = on_gpu_ && speaks_for(world, node + " " + bus_id);
+  const bool gpu_speaker =
+      on_gpu_ && speaks_for(world, "node " + std::to_string(world.node()) + " " + bus_id);
   gpu_ = std::make_unique<Sampler>(gpu_speaker ? make_gpu_sensors(bus_id) : nullptr);
 }
 
@@ -67,9 +64,10 @@ DeviceFacts Sensing::device_facts(const MpiWorld& world, const Device& device) c
   const DeviceData* const known = find_device(facts.reported, on_gpu_ ? facts.memory_bytes : 0.0);
   if (known != nullptr) facts.name = known->name;
   if (known == nullptr && on_gpu_) facts.name = facts.reported;
-  // Ranks share a node's processors and memory; a GPU is of one rank.
+  // Ranks share the processors and the memory of their nodes, which may have different numbers of
+  // them; a GPU is of one rank.
   if (!on_gpu_) {
-    const double ranks = static_cast<double>(world.node_size());
+    const double ranks = static_cast<double>(world.size()) / static_cast<double>(world.num_nodes());
     facts.per_rank = static_cast<double>(system.sockets) / ranks;
     facts.memory_bytes /= ranks;
   }
