@@ -41,16 +41,33 @@ std::vector<std::string> own_addresses() {
   return found;
 }
 
+size_t node_ahead_of(size_t node, size_t fan_in) {
+  return (node - 1) / fan_in;
+}
+
 }  // namespace
 
+std::vector<size_t> linked_nodes(size_t node, size_t num_nodes, size_t fan_in) {
+  std::vector<size_t> linked;
+  if (node > 0) linked.push_back(node_ahead_of(node, fan_in));
+  const size_t first = fan_in * node + 1;
+  for (size_t i = first; i < std::min(first + fan_in, num_nodes); ++i) linked.push_back(i);
+  return linked;
+}
+
+// Progress is that of the sender and of all nodes behind it where it goes to the node ahead, and
+// that of all nodes where it goes to those behind.
 struct NodeLink::Datagram {
   uint64_t key = 0;  // of this run
   uint64_t node = 0, progress = 0, complete = 0;
   char why[512] = "";  // the run ends
 };
 
-NodeLink::NodeLink(MpiWorld& world)
-    : node_(world.node()), nodes_(static_cast<size_t>(world.num_nodes())) {
+NodeLink::NodeLink(MpiWorld& world, size_t fan_in)
+    : node_(world.node()),
+      nodes_(static_cast<size_t>(world.num_nodes())),
+      linked_(linked_nodes(static_cast<size_t>(node_), nodes_.size(), fan_in)) {
+  for (size_t last = nodes_.size() - 1; last > 0; last = node_ahead_of(last, fan_in)) ++levels_;
   std::string own;  // "rank host port address ..."
   socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (world.node_rank() == 0) {
@@ -119,8 +136,8 @@ void NodeLink::receive() {
     node.heard = true;
     node.addresses = {from};  // this one works
     node.progress = datagram.progress;
+    node.complete = datagram.complete != 0;
     ++node.received;
-    others_complete_ = datagram.complete != 0;
   }
 }
 
@@ -128,23 +145,30 @@ void NodeLink::exchange(uint64_t progress, double passed_s) {
   if (socket_ < 0) return;
   receive();
   const auto own = static_cast<size_t>(node_);
-  nodes_[own].progress = progress;
-  complete_ = own == 0 || others_complete_;
-  total_ = own == 0 ? 0 : nodes_[0].progress;
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (own == 0) total_ += nodes_[i].progress;
-    if (i == own || (own != 0 && i != 0)) continue;
+  uint64_t subtree = progress;  // of this node and all behind it
+  bool subtree_complete = true, ahead_complete = true;
+  for (const size_t i : linked_) {
     Node& node = nodes_[i];
     node.datagrams.look(node.received, passed_s);
-    complete_ = complete_ && node.heard && node.datagrams.age_s < fresh_s;
+    const bool complete = node.complete && node.datagrams.age_s < fresh_s;
+    if (i < own) {
+      total_ = node.progress;
+      ahead_complete = complete;
+    } else {
+      subtree += node.progress;
+      subtree_complete = subtree_complete && complete;
+    }
   }
-  const Datagram datagram{key_, own, own == 0 ? total_ : progress, complete_ ? 1u : 0u, ""};
-  for (size_t i = own == 0 ? 1 : 0; i < (own == 0 ? nodes_.size() : 1); ++i)
-    for (const sockaddr_in& address : nodes_[i].addresses) send(datagram, address);
+  if (own == 0) total_ = subtree;
+  complete_ = ahead_complete && subtree_complete;
+  const Datagram ahead{key_, own, subtree, subtree_complete ? 1u : 0u, ""};
+  const Datagram behind{key_, own, total_, complete_ ? 1u : 0u, ""};
+  for (const size_t i : linked_)
+    for (const sockaddr_in& address : nodes_[i].addresses) send(i < own ? ahead : behind, address);
 }
 
 std::string NodeLink::first_of(bool heard, double silent_for_s) const {
-  for (size_t i = node_ == 0 ? 1 : 0; i < (node_ == 0 ? nodes_.size() : 1); ++i)
+  for (const size_t i : linked_)
     if (nodes_[i].heard == heard && nodes_[i].datagrams.age_s > silent_for_s)
       return nodes_[i].name + ", and its node,";
   return "";

@@ -265,8 +265,8 @@ void Watchdog::look_at_progress(double passed_s) {
   if (last == nullptr || (link_ != nullptr && !link_->complete())) return;
   // Another node may know better.
   const bool hesitates = link_ != nullptr && entry_waits(last->pulse.latest());
-  if (progress_.age_s >
-      limit_s_ + 1e-6 * static_cast<double>(longest_step_us) + (hesitates ? 3.0 * tick_s_ : 0.0))
+  const double patience_s = hesitates ? link_->patience_ticks() * tick_s_ : 0.0;
+  if (progress_.age_s > limit_s_ + 1e-6 * static_cast<double>(longest_step_us) + patience_s)
     accuse(printed("no rank has made progress for more than %g s; furthest behind is ", limit_s_) +
            last->name() + ", at " + last->doing());
 }

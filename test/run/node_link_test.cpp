@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -15,13 +16,43 @@
 namespace gptbench {
 namespace {
 
+// The kernel keeps 256 small datagrams of a socket that is not read: no node may have more senders
+// than a fraction of that, and a message between any two takes few ticks.
+TEST(LinkedNodes, FormATreeWithFewLinksPerNodeAndFewLevels) {
+  constexpr size_t nodes = 12288, fan_in = NodeLink::default_fan_in;
+  std::vector<std::vector<size_t>> linked;
+  for (size_t node = 0; node < nodes; ++node) linked.push_back(linked_nodes(node, nodes, fan_in));
+  size_t behind = 0, most_levels = 0;
+  for (size_t node = 0; node < nodes; ++node) {
+    ASSERT_LE(linked[node].size(), fan_in + 1);
+    ASSERT_LE(4 * linked[node].size(), 256u);  // addresses of a node that was not heard yet
+    for (const size_t other : linked[node]) {
+      ASSERT_LT(other, nodes);
+      ASSERT_EQ(std::count(linked[other].begin(), linked[other].end(), node), 1)
+          << node << " " << other;
+      behind += other > node ? 1 : 0;
+    }
+    size_t levels = 0;
+    for (size_t at = node; at > 0; ++levels) {
+      ASSERT_LT(linked[at].front(), at);
+      at = linked[at].front();
+    }
+    most_levels = std::max(most_levels, levels);
+  }
+  EXPECT_EQ(behind, nodes - 1);
+  EXPECT_EQ(most_levels, 3u);
+  EXPECT_EQ(linked_nodes(1, 7, 2), (std::vector<size_t>{0, 3, 4}));
+  EXPECT_EQ(linked_nodes(2, 6, 2), (std::vector<size_t>{0, 5}));
+  EXPECT_EQ(linked_nodes(0, 1, 2), std::vector<size_t>{});
+}
+
 class Links : public ::testing::Test {
  protected:
-  Links() {
+  explicit Links(size_t fan_in = NodeLink::default_fan_in) {
     setenv("GPTBENCH_RANKS_PER_NODE", "1", 1);
     world_ = std::make_unique<MpiWorld>(nullptr, nullptr);
     unsetenv("GPTBENCH_RANKS_PER_NODE");
-    link_ = std::make_unique<NodeLink>(*world_);
+    link_ = std::make_unique<NodeLink>(*world_, fan_in);
   }
 
   uint64_t own() const { return static_cast<uint64_t>(world_->rank()); }
@@ -35,22 +66,63 @@ class Links : public ::testing::Test {
     }
     return false;
   }
+  // Node r is at 10^r: 11 of two nodes, 1111 of four.
+  void expect_sum_of_all() {
+    ASSERT_EQ(world_->num_nodes(), world_->size());
+    EXPECT_EQ(link_->never_heard(), "");
+    uint64_t progress = 1, sum = 1;
+    for (uint64_t r = 1; r <= own(); ++r) progress *= 10;
+    for (uint64_t r = 1; r < ranks(); ++r) sum = 10 * sum + 1;
+    EXPECT_TRUE(until([&] { return link_->complete() && link_->progress() == sum; }, progress))
+        << link_->progress();
+    EXPECT_EQ(link_->silent(5.0), "");
+    EXPECT_EQ(link_->told(), "");
+  }
 
   std::unique_ptr<MpiWorld> world_;
   std::unique_ptr<NodeLink> link_;
 };
 
+// Node r is linked with r - 1 and r + 1: as many levels as a run of thousands of nodes has.
+class Chain : public Links {
+ protected:
+  Chain() : Links(1) {}
+};
+
 TEST_F(Links, ProgressIsTheSumOfAllNodes) {
-  ASSERT_EQ(world_->num_nodes(), world_->size());
-  EXPECT_EQ(link_->never_heard(), "");
-  // Node r is at 10^r: 11 of two nodes, 1111 of four.
-  uint64_t progress = 1, sum = 1;
-  for (uint64_t r = 1; r <= own(); ++r) progress *= 10;
-  for (uint64_t r = 1; r < ranks(); ++r) sum = 10 * sum + 1;
-  EXPECT_TRUE(until([&] { return link_->complete() && link_->progress() == sum; }, progress))
-      << link_->progress();
-  EXPECT_EQ(link_->silent(5.0), "");
-  EXPECT_EQ(link_->told(), "");
+  expect_sum_of_all();
+}
+
+TEST_F(Chain, ProgressIsTheSumOfAllNodes) {
+  expect_sum_of_all();
+}
+
+// The last node takes no part for 20 ticks of a second; its neighbour alone hears that.
+TEST_F(Chain, NoNodeIsCompleteWhenOneAtTheEndIsSilent) {
+  ASSERT_TRUE(until([&] { return link_->complete(); }, 0));
+  const uint64_t last = ranks() - 1;
+  for (int tick = 0; tick < 20; ++tick) {
+    world_->barrier();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // what was sent arrives
+    if (own() != last) link_->exchange(0, 1.0);
+  }
+  if (own() != last) {
+    EXPECT_FALSE(link_->complete());
+    EXPECT_EQ(link_->silent(5.0).rfind("rank " + std::to_string(last) + " on ", 0),
+              own() == last - 1 ? 0u : std::string::npos)
+        << link_->silent(5.0);
+  }
+  world_->barrier();
+  EXPECT_TRUE(until([&] { return link_->complete() && link_->silent(5.0).empty(); }, 0));
+}
+
+// One level here, and as many as there are other nodes.
+TEST_F(Links, ANodeWaitsThreeTicksForAnothersWord) {
+  EXPECT_EQ(link_->patience_ticks(), 3);
+}
+
+TEST_F(Chain, EachLevelAddsATickToThePatience) {
+  EXPECT_EQ(link_->patience_ticks(), static_cast<int>(ranks()) + 1);
 }
 
 TEST_F(Links, OneTellsAllOthers) {
