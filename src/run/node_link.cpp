@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "base/text.h"
@@ -177,7 +178,12 @@ std::string NodeLink::first_of(bool heard, double silent_for_s) const {
 void NodeLink::tell(const std::string& why) const {
   Datagram datagram{key_, static_cast<uint64_t>(node_), 0, 0, ""};
   std::strncpy(datagram.why, why.c_str(), sizeof datagram.why - 1);
-  for (size_t i = 0; i < nodes_.size(); ++i)
+  std::vector<size_t> others = linked_;
+  if (told_.empty()) {
+    others.resize(nodes_.size());
+    std::iota(others.begin(), others.end(), size_t{0});
+  }
+  for (const size_t i : others)
     for (const sockaddr_in& address : nodes_[i].addresses)
       if (i != static_cast<size_t>(node_)) send(datagram, address);
 }

@@ -54,12 +54,16 @@ class NodeLink {
   std::string silent(double limit_s) const { return first_of(true, limit_s); }
   std::string never_heard() const { return first_of(false, -1.0); }
 
-  // Tells all other nodes why the run ends; by any rank.
+  // Tells all other nodes why the run ends; by any rank. A node that has been told itself passes it
+  // on to the nodes linked to it alone: if each told all, there would be as many datagrams as nodes
+  // squared.
   void tell(const std::string& why) const;
   const std::string& told() const { return told_; }  // "": nothing
   // Ticks for which a node that sees no progress, and knows no reason, leaves the word to others.
   // One that knows sees the last progress up to a tick per level later, and its word takes two.
-  int patience_ticks() const { return levels_ + 2; }
+  // Then node 0 speaks: others wait two ticks more, lest every node finds the same and tells all
+  // others.
+  int patience_ticks() const { return levels_ + (node_ == 0 ? 2 : 4); }
 
  private:
   struct Node {

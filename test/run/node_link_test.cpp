@@ -117,12 +117,12 @@ TEST_F(Chain, NoNodeIsCompleteWhenOneAtTheEndIsSilent) {
 }
 
 // One level here, and as many as there are other nodes.
-TEST_F(Links, ANodeWaitsThreeTicksForAnothersWord) {
-  EXPECT_EQ(link_->patience_ticks(), 3);
+TEST_F(Links, NodeZeroWaitsThreeTicksForAnothersWord) {
+  EXPECT_EQ(link_->patience_ticks(), own() == 0 ? 3 : 5);
 }
 
 TEST_F(Chain, EachLevelAddsATickToThePatience) {
-  EXPECT_EQ(link_->patience_ticks(), static_cast<int>(ranks()) + 1);
+  EXPECT_EQ(link_->patience_ticks(), static_cast<int>(ranks()) + (own() == 0 ? 1 : 3));
 }
 
 TEST_F(Links, OneTellsAllOthers) {
@@ -132,6 +132,22 @@ TEST_F(Links, OneTellsAllOthers) {
   world_->barrier();
   EXPECT_TRUE(until([&] { return own() == last || !link_->told().empty(); }, 0));
   EXPECT_EQ(link_->told(), own() == last ? "" : why.substr(0, 511));
+}
+
+// The last node tells all. Node 0 passes it on to all others, as it is linked with them, and they
+// to node 0 alone.
+TEST_F(Links, ANodeThatIsToldTellsThoseLinkedToItAlone) {
+  const uint64_t last = ranks() - 1;
+  if (own() == last) link_->tell("first");
+  world_->barrier();
+  ASSERT_TRUE(until([&] { return own() == last || link_->told() == "first"; }, 0));
+  if (own() != 0 && own() != last) link_->tell("again");
+  world_->barrier();
+  const bool is_told_again = own() == 0 && ranks() > 2;
+  const std::string expected = own() == last ? "" : is_told_again ? "again" : "first";
+  EXPECT_TRUE(until([&] { return link_->told() == expected; }, 0)) << link_->told();
+  if (own() == 0) link_->tell("node 0");
+  EXPECT_TRUE(until([&] { return own() == 0 || link_->told() == "node 0"; }, 0)) << link_->told();
 }
 
 // Node 0 does not take part for seven ticks of a second; it is named after more than 3.5 s.
