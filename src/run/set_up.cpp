@@ -40,25 +40,25 @@ void check_graphs(const Plan& plan) {
                                        "; use cuda_graph = 'auto'");
 }
 
-void check_messages(MpiWorld& world, const Plan& plan) {
+void check_message_sizes(const Plan& plan) {
   if (plan.config.run.comm == CommLibrary::nccl) return;
   constexpr int64_t most = std::numeric_limits<int>::max();
-  agreed(world, [&] {
-    for (const Op& op : plan.ops) {
-      if (!is_message(op.kind) || op.kind == OpKind::all_reduce) continue;  // that is cut in pieces
-      int64_t elements =
-          payload_bytes(op, plan.micro_batches.rows) / op.as<MessageSize>().element_bytes;
-      if (op.kind != OpKind::send && op.kind != OpKind::receive)
-        elements /= plan.grid.size_of(op.axis);
-      if (elements > most)
-        throw Error(Exit::usage,
-                    std::string(spec_of(op.kind).name) + " along the " + name_of(op.axis) +
-                        " axis has " + std::to_string(elements) + " elements, and MPI counts " +
-                        std::to_string(most) +
-                        "; use a smaller batch.micro_batch_size, sequence parallelism, more "
-                        "tensor- or data-parallel ranks, or run.comm = 'nccl'");
-    }
-  });
+  for (const Op& op : plan.ops) {
+    if (!is_message(op.kind) || op.kind == OpKind::all_reduce) continue;
+    const int64_t elements =
+        payload_bytes(op, plan.micro_batches.rows) / op.as<MessageSize>().element_bytes;
+    if (elements > most)
+      throw Error(Exit::usage,
+                  std::string(spec_of(op.kind).name) + " along the " + name_of(op.axis) +
+                      " axis has " + std::to_string(elements) + " elements, and MPI counts " +
+                      std::to_string(most) +
+                      "; use a smaller batch.micro_batch_size, sequence parallelism, more "
+                      "tensor-parallel ranks, or run.comm = 'nccl'");
+  }
+}
+
+void check_messages(MpiWorld& world, const Plan& plan) {
+  agreed(world, [&] { check_message_sizes(plan); });
 }
 
 void allow_graphs(MpiWorld& world, Engine& engine, const Plan& plan) {

@@ -31,7 +31,12 @@ bool take_arena(Engine& engine, Device& device);
 // Throws AgreedError where the deck demands CUDA graphs that the plan does not allow. Local.
 void check_graphs(const Plan& plan);
 
-// Collective. Throws AgreedError where a message has more elements than MPI counts.
+// Throws Error(Exit::usage) where a message by MPI has 2^31 elements or more; those of all ranks in
+// a reduce-scatter or all-gather. MPI is called with the share of one rank there, but Open MPI
+// multiplies it by a number of ranks in int. All-reduces are cut (plan/messages.h). Local.
+void check_message_sizes(const Plan& plan);
+
+// Collective. The same of all ranks' plans; throws AgreedError.
 void check_messages(MpiWorld& world, const Plan& plan);
 
 // Collective. Enables CUDA graphs where deck and plan allow them.
