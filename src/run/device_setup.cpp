@@ -1,5 +1,8 @@
 #include "run/device_setup.h"
 
+#include <set>
+
+#include "base/text.h"
 #include "comm/agree.h"
 #include "comm/mpi_library.h"
 #include "cuda/backend.h"
@@ -154,6 +157,15 @@ std::string message_libraries(const Config& config) {
          mpi_library_name();
 }
 
+std::string merge_selections(const std::vector<std::string>& texts) {
+  std::string merged;
+  std::set<std::string> keys;
+  for (const std::string& text : texts)
+    for (const std::string& line : split(text, '\n'))
+      if (keys.insert(line.substr(0, line.find('='))).second) merged += line + "\n";
+  return merged;
+}
+
 void autotune(MpiWorld& world, Device& device, const Plan& plan) {
   std::string given;
   agreed(world, [&] {
@@ -167,11 +179,11 @@ void autotune(MpiWorld& world, Device& device, const Plan& plan) {
     device.autotuning().select(plan);
     all = device.autotuning().selected();
   });
-  // Pipeline stages have different GEMMs; where ranks share one, the lowest rank decides.
-  std::string joined;
-  for (const std::string& each : world.gather(all)) joined += each;
-  world.broadcast(joined);
-  agreed(world, [&] { device.autotuning().reuse(joined); });
+  // Pipeline stages have different GEMMs; where ranks share one, the lowest rank decides. Only what
+  // counts is sent: with thousands of ranks each would read megabytes of the same lines.
+  std::string merged = merge_selections(world.gather(all));
+  world.broadcast(merged);
+  agreed(world, [&] { device.autotuning().reuse(merged); });
 }
 
 }  // namespace gptbench

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/mpi_world.h"
 #include "deck/config.h"
@@ -25,6 +26,9 @@ std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& pla
 
 // Names of the communication libraries: "NCCL 2.28.9; Open MPI v4.1.4" where run.comm is 'nccl'.
 std::string message_libraries(const Config& config);
+
+// Lines "key=selection" of all `texts`, each key once: the first selection counts.
+std::string merge_selections(const std::vector<std::string>& texts);
 
 // Collective. Autotuning: reuses the selections in the file run.algorithms, measures the rest.
 // Where several ranks selected for the same call, the lowest rank decides. Throws AgreedError.
