@@ -24,6 +24,7 @@ BatchReader::BatchReader(const Plan& plan, const TokenSource& source)
 }
 
 void BatchReader::begin_batch(int64_t first) {
+  if (first == first_) return;  // a replayed step's batch has begun ahead of it
   first_ = first;
   num_targets_ = targets_of_batch(plan_, first);
 }

@@ -33,7 +33,8 @@ class BatchReader {
     step_zero_ += sequences - sequences_before(step);
   }
 
-  // The batch that is read from here on begins with sequence `first` of the stream.
+  // The batch that is read from here on begins with sequence `first` of the stream. Counts its
+  // targets, unless it has begun already.
   void begin_batch(int64_t first);
   int64_t num_targets() const { return num_targets_; }  // rows of the global batch that have one
 
@@ -58,7 +59,7 @@ class BatchReader {
   std::vector<int32_t> ahead_;            // [ahead_sequences_.count, T + 1] sequences drawn before
   SequenceRange ahead_sequences_;         // of the stream
   MicroBatch micro_batch_;
-  int64_t first_ = 0;      // sequence of the batch
+  int64_t first_ = -1;     // sequence of the batch; -1: none has begun
   int64_t step_zero_ = 0;  // sequence at which step 0 would begin; other than 0 where the size of
                            // the batch has changed
   int64_t num_targets_ = 1;

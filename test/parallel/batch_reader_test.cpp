@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "configs.h"
 #include "plan/context.h"
+#include "plan/lengths.h"
 
 namespace gptbench {
 namespace {
@@ -58,6 +59,26 @@ TEST(BatchReader, FindsWhatWasDrawnAhead) {
       EXPECT_EQ(reader.micro_batch().inputs[b * T + t], token);
       EXPECT_EQ(reader.micro_batch().targets[b * T + t], token + 1);
     }
+}
+
+// The count takes the time of a batch's random numbers, within the timed step. It shows by a change
+// of the plan that none was drawn again.
+TEST(BatchReader, CountsTheTargetsOfABatchOnce) {
+  SmallModel model;
+  model.family = "bert";
+  model.seq = 32;
+  model.global_batch = 64;
+  model.short_seq_prob = 0.5;
+  Reading reading(model);
+  reading.reader.begin_batch(0);
+  const int64_t counted = reading.reader.num_targets();
+  EXPECT_EQ(counted, targets_of_batch(reading.plan, 0));
+  reading.plan.config.data.short_seq_prob = 0.75;
+  ASSERT_NE(targets_of_batch(reading.plan, 0), counted);
+  reading.reader.begin_batch(0);
+  EXPECT_EQ(reading.reader.num_targets(), counted);
+  reading.reader.begin_batch(64);
+  EXPECT_EQ(reading.reader.num_targets(), targets_of_batch(reading.plan, 64));
 }
 
 TEST(BatchReader, KeepsStaleTokensWhereNoneCanBeRead) {
