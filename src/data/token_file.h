@@ -35,8 +35,8 @@ TokenArray open_tokens(const std::string& path);
 // were tokenized. PATH.idx: "MMIDIDX\0\0", uint64 version 1, uint8 type code, uint64 number of
 // sequences S, uint64 number of document boundaries D, int32 lengths[S], int64 byte offsets[S],
 // int64 boundaries[D], and for multimodal datasets int8 modes[S]. Lengths, byte offsets and
-// boundaries are checked against PATH.bin.
-TokenArray open_megatron(const std::string& path);
+// boundaries are checked against PATH.bin; by IndexCheck::ends the last length and offset alone.
+TokenArray open_megatron(const std::string& path, IndexCheck check = IndexCheck::whole);
 
 // The sequences of the files, at least one, in order, and from the beginning again. Sequence s of a
 // file of `count` tokens, s < n = (count - 1) / T, is its positions s T .. s T + T: neighbouring

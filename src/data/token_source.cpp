@@ -83,15 +83,18 @@ class UniformTokenSource : public TokenSource {
 }  // namespace
 
 std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t seed, int64_t T,
-                                               int64_t vocab_size, const HeldOut& held_out) {
+                                               int64_t vocab_size, const HeldOut& held_out,
+                                               IndexCheck index_check) {
   GPTBENCH_CHECK(T > 0 && vocab_size > 0 && vocab_size <= INT32_MAX, "T and V fit the token type");
   if (data.source == DataSource::synthetic)
     return std::make_unique<SyntheticTokenSource>(seed, T, vocab_size);
   if (data.source == DataSource::uniform)
     return std::make_unique<UniformTokenSource>(seed, T, vocab_size);
-  TokenArray (*open)(const std::string&) = data.source == DataSource::text     ? open_text
-                                           : data.source == DataSource::tokens ? open_tokens
-                                                                               : open_megatron;
+  const auto open = [&](const std::string& file) {
+    if (data.source == DataSource::text) return open_text(file);
+    if (data.source == DataSource::tokens) return open_tokens(file);
+    return open_megatron(file, index_check);
+  };
   if (data.path.empty()) {
     throw Error(Exit::usage,
                 "data.source = '" + name_of(data.source) + "' reads a file: give data.path");

@@ -35,9 +35,15 @@ struct HeldOut {
   std::string path;
 };
 
+// How much of a Megatron-LM dataset's index is read: all of it, gigabytes of a large dataset, or
+// its header and last entry, which say how long the data must be. The entries before serve no other
+// purpose: where all ranks read the same files, one of them finds damage there for all.
+enum class IndexCheck { whole, ends };
+
 // T positions, ids below vocab_size (before padding). Throws Error(Exit::io) for files that are
 // missing, truncated, too short or of another kind.
 std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t seed, int64_t T,
-                                               int64_t vocab_size, const HeldOut& held_out = {});
+                                               int64_t vocab_size, const HeldOut& held_out = {},
+                                               IndexCheck index_check = IndexCheck::whole);
 
 }  // namespace gptbench

@@ -51,8 +51,8 @@ Deck choose_layout(MpiWorld& world, const Deck& deck, std::string& text) {
 }
 
 // Collective. Each rank finds and opens the files of data.path by itself: on nodes with disks of
-// their own they may be others. Throws AgreedError(Exit::io) that names the lowest rank with others
-// than rank 0.
+// their own they may be others. Rank 0 alone reads an index whole. Throws AgreedError(Exit::io)
+// that names the lowest rank with others than rank 0.
 void check_same_data(MpiWorld& world, const TokenSource& tokens) {
   const std::string own = tokens.description();
   std::string first = own;
@@ -134,10 +134,11 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   std::unique_ptr<TokenSource> tokens;
   agreed(world, [&] {
     const int64_t sequences = held_out_sequences(config);
-    tokens = make_token_source(
-        config.data, static_cast<uint64_t>(config.run.seed), config.model.seq_length,
-        config.model.vocab_size,
-        {sequences, sequences > 0 ? config.convergence.held_out_path : std::string()});
+    const HeldOut held_out = {sequences,
+                              sequences > 0 ? config.convergence.held_out_path : std::string()};
+    tokens = make_token_source(config.data, static_cast<uint64_t>(config.run.seed),
+                               config.model.seq_length, config.model.vocab_size, held_out,
+                               world.rank() == 0 ? IndexCheck::whole : IndexCheck::ends);
   });
   check_same_data(world, *tokens);
 

@@ -15,11 +15,12 @@ namespace {
 constexpr int64_t T = 4;
 
 std::unique_ptr<TokenSource> open(DataSource source, const std::string& path,
-                                  int64_t vocab_size = 50257, const HeldOut& held_out = {}) {
+                                  int64_t vocab_size = 50257, const HeldOut& held_out = {},
+                                  IndexCheck index_check = IndexCheck::whole) {
   DataConfig data;
   data.source = source;
   data.path = path;
-  return make_token_source(data, 1, T, vocab_size, held_out);
+  return make_token_source(data, 1, T, vocab_size, held_out, index_check);
 }
 
 std::vector<int32_t> read(const TokenSource& source, int64_t sequence) {
@@ -389,6 +390,48 @@ TEST(MegatronFiles, BadIndicesAreRefused) {
   index = Megatron();
   index.boundaries = {0, 1, 4};
   expect_index_refused(index.bytes(), "document boundary 2 is sequence 4 of 3");
+}
+
+// Ranks other than 0 read no more of an index than its header and its last sequence, whatever else
+// is in it. Data that do not match are refused as by rank 0.
+TEST(MegatronFiles, EndsOfAnIndexSayHowLongTheDataAre) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.path("a"), data = array_of(nine_tokens);
+  const auto description = [&](IndexCheck check) {
+    return open(DataSource::megatron, path, 50257, {}, check)->description();
+  };
+  scratch.write("a.bin", data);
+  scratch.write("a.idx", Megatron().bytes());
+  const std::string whole = description(IndexCheck::whole);
+  EXPECT_EQ(description(IndexCheck::ends), whole);
+  Megatron index;
+  index.lengths[0] = -1;
+  index.boundaries = {0, 7, 1};
+  scratch.write("a.idx", index.bytes());
+  expect_refused(DataSource::megatron, path, "sequence 0 has length -1");
+  EXPECT_EQ(description(IndexCheck::ends), whole);
+
+  const auto expect_damage_found = [&](const std::string& bytes, const std::string& reason) {
+    scratch.write("a.idx", bytes);
+    try {
+      description(IndexCheck::ends);
+      FAIL() << "accepted, expected: " << reason;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::io);
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  };
+  expect_damage_found(Megatron().bytes() + "x", "a.idx' is damaged");
+  index = Megatron();
+  index.lengths.back() = 6;
+  expect_damage_found(index.bytes(), "a.bin' is truncated: 18 bytes, but");
+  index = Megatron();
+  index.offsets.back() = INT64_MAX;
+  expect_damage_found(index.bytes(), "a.bin' is damaged: 18 bytes, but");
+  index.lengths = {};
+  index.offsets = {};
+  index.boundaries = {0};
+  expect_damage_found(index.bytes(), "promises 0");
 }
 
 TEST(MegatronFiles, DataThatDoesNotMatchTheIndexIsRefused) {

@@ -128,4 +128,32 @@ mkdir -p nodes/0 nodes/1
 for rank in 0 1; do printf '%*s' $((100 + rank)) '' >"nodes/$rank/text.txt"; done
 GPTBENCH=$decks/on_nodes refused 7 'rank 1 on .* finds text file text.txt, 101 bytes.*, rank 0 finds text file text.txt, 100 bytes' 2 \
   "$deck" data.source=text data.path=text.txt model.vocab_size=256
+
+# Rank 0 alone reads an index of Megatron-LM whole: of three sequences of 8 tokens, where one of two nodes has
+# the second in another place.
+number() { # number VALUE BYTES: little-endian, below 256
+  printf '%b' "\\0$(printf '%o' "$1")"
+  head -c $(($2 - 1)) /dev/zero
+}
+index() { # index PLACE
+  printf 'MMIDIDX'
+  head -c 2 /dev/zero
+  number 1 8 # version
+  number 1 1 # uint8
+  number 3 8
+  number 2 8
+  for _ in 1 2 3; do number 8 4; done
+  for place in 0 "$1" 16; do number "$place" 8; done
+  for boundary in 0 3; do number "$boundary" 8; done
+}
+for ((token = 1; token <= 24; ++token)); do number "$token" 1; done >nodes/0/megatron.bin
+cp nodes/0/megatron.bin nodes/1
+index 9 >nodes/0/megatron.idx
+index 8 >nodes/1/megatron.idx
+GPTBENCH=$decks/on_nodes refused 7 "megatron.idx' is damaged: sequence 1 has length 8 at byte 9" 2 \
+  "$deck" data.source=megatron data.path=megatron
+index 8 >nodes/0/megatron.idx
+index 9 >nodes/1/megatron.idx
+GPTBENCH=$decks/on_nodes run 2 "$deck" data.source=megatron data.path=megatron output.directory="$work/output"
+[ "$status" -eq 0 ] || fail "status $status: rank 1 reads all of an index"
 finish
