@@ -1,9 +1,11 @@
 #include "base/data_file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -55,6 +57,13 @@ void DataFile::read(int64_t offset, int64_t bytes, unsigned char* out) const {
 
 Error DataFile::error(const std::string& message) const {
   return Error(Exit::io, "data file '" + path_ + "' " + message);
+}
+
+void allow_open_files(size_t files) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur += std::min<rlim_t>(files, limit.rlim_max - limit.rlim_cur);
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // what then cannot be opened is named
 }
 
 }  // namespace gptbench

@@ -1,6 +1,7 @@
 // A file opened for reading, known by its path in every message.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -35,6 +36,10 @@ class DataFile {
   int descriptor_ = -1;
   int64_t size_bytes_ = 0;
 };
+
+// Raises the number of files that this process may have open by `files`, as far as the system
+// allows: a shell's usual limit of 1024 is below the number of files of a large dataset.
+void allow_open_files(size_t files);
 
 // Little-endian integer of sizeof(Integer) bytes, on any machine.
 template <class Integer>

@@ -103,7 +103,9 @@ std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t 
   std::map<std::string, size_t> places;  // among them, by the file without links
   const auto open_all = [&](const char* key, const std::string& path) {
     const size_t before = arrays.size();
-    for (const std::string& file : data_files(path)) {
+    const std::vector<std::string> files = data_files(path);
+    allow_open_files(files.size());
+    for (const std::string& file : files) {
       TokenArray array = open(file);
       std::error_code error;
       const std::filesystem::path target = std::filesystem::canonical(array.file.path(), error);

@@ -1,7 +1,9 @@
 // Formats of token files: good ones are read, bad ones are refused by name in one line (exit 7).
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -115,6 +117,27 @@ TEST(TokenFiles, SeveralAreReadOneAfterTheOther) {
   // A name that is a file is that file, whatever is in it.
   const std::string strange = scratch.write("a,[b]*.bin", token_file(nine_tokens));
   EXPECT_EQ(read(*open(DataSource::tokens, strange), 0)[0], 50256);
+}
+
+// 60 files, where 40 descriptors are allowed in all.
+TEST(TokenFiles, MayBeMoreThanThisProcessMayOpen) {
+  const ScratchDirectory scratch;
+  for (int i = 0; i < 60; ++i) scratch.write(std::to_string(100 + i), "abcde");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max < 100) GTEST_SKIP() << "no more than " << before.rlim_max << " open files";
+  rlimit limit = before;
+  limit.rlim_cur = 40;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  try {
+    EXPECT_EQ(read(*open(DataSource::text, scratch.path("1*")), 59)[0], 'a');
+  } catch (const Error& error) {
+    ADD_FAILURE() << error.what();
+  }
+  EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, 100u);
+  EXPECT_EQ(limit.rlim_max, before.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 // Three sequences: the last one held out, or that of a second file.
