@@ -9,4 +9,8 @@ namespace gptbench {
 // Infinity where no job end is offered, where it makes no sense and where it has passed.
 double seconds_until_job_end();
 
+// The reason in the result of a run that this end stops. Sweeps look for it (sweep/rows.h).
+inline constexpr const char* job_end_reason =
+    "stopped: the job's time limit leaves no room for another step";
+
 }  // namespace gptbench

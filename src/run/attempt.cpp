@@ -70,8 +70,7 @@ void measure_ceiling_again(const Session& session, const Plan& plan, RunParts& p
 std::optional<RunEnd> ended_by_signal(MpiWorld& world) {
   const int64_t signal = world.max(static_cast<int64_t>(received_signal()));
   if (signal == 0) return std::nullopt;
-  return RunEnd{Exit::timeout,
-                "stopped by signal " + std::to_string(signal) + " before the first step"};
+  return RunEnd{Exit::timeout, stopped_by(signal) + " before the first step"};
 }
 
 // Collective. Autotuning, and the ceiling of the GEMMs, which stands in for a peak that is not

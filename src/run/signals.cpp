@@ -43,6 +43,10 @@ int received_signal() {
   return first_signal;
 }
 
+std::string stopped_by(int64_t signal) {
+  return "stopped by signal " + std::to_string(signal);
+}
+
 // No SA_RESTART: a signal must end a write to a launcher that no longer reads. (mpirun stops
 // reading when it is told to end, a second before it ends the ranks.)
 void watch_signals() {

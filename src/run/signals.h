@@ -1,6 +1,9 @@
 // Signals that ask a run or a calibration to end.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 namespace gptbench {
 
 // Installs handlers for SIGTERM, SIGINT, SIGUSR1, SIGXCPU (a limit of processor time) and, unless
@@ -12,5 +15,8 @@ int received_signal();
 inline bool signal_pending() {
   return received_signal() != 0;
 }
+// "stopped by signal 15": how the reason of a run that a signal ended begins. Sweeps look for it
+// (sweep/rows.h).
+std::string stopped_by(int64_t signal);
 
 }  // namespace gptbench

@@ -27,8 +27,7 @@ Deadline deadline_of(double time_limit_s, double start_s) {
     deadline = {start_s + time_limit_s,
                 printed("stopped: another step would pass time_limit_s = %g", time_limit_s)};
   const double job_end_s = now_s() + seconds_until_job_end();
-  if (job_end_s < deadline.at_s)
-    deadline = {job_end_s, "stopped: the job's time limit leaves no room for another step"};
+  if (job_end_s < deadline.at_s) deadline = {job_end_s, job_end_reason};
   return deadline;
 }
 
@@ -40,8 +39,7 @@ void note_stop(MpiWorld& world, const Deadline& deadline, bool late, Training& t
   training.outcome = Exit::timeout;
   training.signalled = signal != 0;
   training.reason = deadline.reason.empty() ? "stopped by another rank" : deadline.reason;
-  if (training.signalled)
-    training.reason = "stopped by signal " + std::to_string(signal) + " after the step in hand";
+  if (training.signalled) training.reason = stopped_by(signal) + " after the step in hand";
 }
 
 // Collective. Sets the outcome from the lowest rank that failed; false where none did.

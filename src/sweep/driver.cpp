@@ -115,11 +115,13 @@ class Driver {
     wait_for_earlier_jobs(signals);
     for (size_t j = 0; j < jobs_.size(); ++j) look_for_result(j);
     print_start();
-    for (size_t j = 0; j < jobs_.size() && !signals.interrupted(); ++j)
+    for (size_t j = 0; j < jobs_.size() && !is_cut_off_ && !signals.interrupted(); ++j)
       if (!jobs_[j].found) run_job(signals, j);
     print_summary(now_s() - start_s);
-    if (!signals.interrupted()) return Exit::ok;
-    print("Stopped by signal " + std::to_string(signals.signal_number()) +
+    if (!is_cut_off_ && !signals.interrupted()) return Exit::ok;
+    print("Stopped " +
+          (signals.interrupted() ? "by signal " + std::to_string(signals.signal_number())
+                                 : std::string("behind a row that was cut off")) +
           "; the same command goes on from here.\n");
     return Exit::timeout;
   }
@@ -152,7 +154,8 @@ class Driver {
   void look_for_result(size_t index) {
     Job& job = jobs_[index];
     const std::optional<Record> record = row_result(*job.row);
-    if (!record) return;
+    // A driver that is killed with the batch job leaves such a result.
+    if (!record || is_cut_off_by_job(*record)) return;
     const auto& rerun = sweep_.config.rerun;
     if (std::any_of(rerun.begin(), rerun.end(), [&](const SweepText& text) {
           return text.text == lower(record->outcome.status);
@@ -194,19 +197,19 @@ class Driver {
     const ProcessEnd end =
         run_process(signals, words, output, sweep_.config.time_limit_s, sweep_.config.grace_s);
     const ResultUse use = result_use(before, file_identity(result), end.cause);
-    if (use == ResultUse::set_aside) {
-      // It says TIMEOUT for the sweep's sake, not for its own; but the row may have been at its
-      // end.
-      const std::optional<Record> left = row_result(row);
-      if (!left || left->outcome.status != "OK")
-        std::rename(result.c_str(), (directory + "/interrupted.h5").c_str());
-    }
-    if (end.cause == ProcessEnd::Cause::interrupted) {
+    std::optional<Record> record;
+    if (use != ResultUse::missing) record = row_result(row);
+    is_cut_off_ = end.cause == ProcessEnd::Cause::ended && record && is_cut_off_by_job(*record);
+    // A result says TIMEOUT for the sake of the sweep or its batch job, not for its own; but where
+    // the sweep was interrupted the row may have been at its end.
+    const bool is_unfinished = !record || record->outcome.status != "OK";
+    if (is_cut_off_ || (use == ResultUse::set_aside && is_unfinished))
+      std::rename(result.c_str(), (directory + "/interrupted.h5").c_str());
+    if (is_cut_off_ || end.cause == ProcessEnd::Cause::interrupted) {
       print(position(index) + row.name + "  interrupted\n");
+      if (is_cut_off_) print("    " + record->outcome.reason + "\n");
       return;
     }
-    std::optional<Record> record;
-    if (use == ResultUse::taken) record = row_result(row);
     if (!record) {
       record = record_without_result(sweep_, row, end, output, join(words, " "),
                                      out_of_memory_kills() > kills_before);
@@ -273,7 +276,8 @@ class Driver {
   std::vector<Job> jobs_;
   std::string program_;
   int64_t refused_ = 0;
-  TimeLeft time_left_;  // rows as in jobs_
+  bool is_cut_off_ = false;  // the last row was, by the end of the batch job: none follows
+  TimeLeft time_left_;       // rows as in jobs_
   BadNodes bad_nodes_;
 };
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -11,10 +12,12 @@
 #include "base/units.h"
 #include "deck/validate.h"
 #include "io/guarded_read.h"
+#include "measure/job_limit.h"
 #include "project/search.h"
 #include "run/assemble_record.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"
+#include "run/signals.h"
 #include "sweep/values.h"
 
 namespace gptbench {
@@ -215,6 +218,12 @@ std::optional<Record> row_result(const SweepRow& row) {
   } catch (const Error&) {  // a result that cannot be read is as good as none
   }
   return std::nullopt;
+}
+
+bool is_cut_off_by_job(const Record& record) {
+  const std::string& reason = record.outcome.reason;
+  return record.outcome.status == "TIMEOUT" &&
+         (reason == job_end_reason || reason.rfind(stopped_by(SIGTERM) + " ", 0) == 0);
 }
 
 int64_t out_of_memory_kills() {

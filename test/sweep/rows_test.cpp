@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <limits>
 
 #include "io/result_file.h"
+#include "measure/job_limit.h"
+#include "run/signals.h"
 
 namespace gptbench {
 namespace {
@@ -64,6 +67,23 @@ TEST_F(RowResult, MayBeOfAnyDeviceLibraryAndPlace) {
   EXPECT_FALSE(is_taken_with("run", "device", std::string("cuda")));
   EXPECT_FALSE(is_taken_with("run", "comm", std::string("nccl")));
   EXPECT_FALSE(is_taken_with("run", "mpi_arrays", std::string("device")));
+}
+
+// Only what ends a run with the batch job around it. A limit of the row's own, or SIGUSR1, by which
+// a sweep or a user ends a row, is an outcome of the row.
+TEST(CutOffByJob, IsTheEndOfTheJobOrSigterm) {
+  const auto is_cut_off = [](const std::string& status, const std::string& reason) {
+    Record record;
+    record.outcome.status = status;
+    record.outcome.reason = reason;
+    return is_cut_off_by_job(record);
+  };
+  EXPECT_TRUE(is_cut_off("TIMEOUT", job_end_reason));
+  EXPECT_TRUE(is_cut_off("TIMEOUT", stopped_by(SIGTERM) + " after the step in hand"));
+  EXPECT_TRUE(is_cut_off("TIMEOUT", stopped_by(SIGTERM) + " before the first step"));
+  EXPECT_FALSE(is_cut_off("TIMEOUT", stopped_by(SIGUSR1) + " after the step in hand"));
+  EXPECT_FALSE(is_cut_off("TIMEOUT", "stopped: another step would pass time_limit_s = 5"));
+  EXPECT_FALSE(is_cut_off("FAILED", stopped_by(SIGTERM) + " after the step in hand; disk full"));
 }
 
 class RowResultOfLargest : public RowResult {

@@ -216,6 +216,38 @@ await_end "$sweep"
 [ "$status" -eq 8 ] || fail "status $status instead of 8"
 check_result "$work/output/tiny/tiny-seed_1/result.h5" OK
 
+# A row that SIGTERM ends, which Slurm sends to the steps of a job before its end, is no outcome: the sweep stops, and
+# the next one runs the row again, even where a driver that was killed left the result in its place.
+rm -rf "$work" started
+mkdir -p "$work"
+cat >"$decks/told" <<END
+#!/bin/bash
+echo "\$1" >>"$top/started"
+output=output/tiny/\$1/output.txt
+shift
+"\$@" &
+pid=\$!
+until grep -q '^ *3/2000000000 ' "\$output" || ! kill -0 "\$pid"; do sleep 0.05; done 2>/dev/null
+kill -TERM "\$pid" 2>/dev/null
+wait "\$pid"
+END
+chmod +x "$decks/told"
+sweep_deck told <<END
+  launcher = '"$decks/told" {name}', vary(1) = 'run.steps = 4, 2000000000, 5'
+END
+row=$work/output/tiny/tiny-steps_2000000000
+sweeps 8 "$decks/told.in"
+grep -qx '\[2/3\] tiny-steps_2000000000  interrupted' out || fail "no word of the interrupted row"
+grep -qx '    stopped by signal 15 after the step in hand' out || fail "no word of the signal"
+grep -q '1 OK, 2 not run' out || fail "summary: $(tail -5 out)"
+grep -qx 'Stopped behind a row that was cut off; the same command goes on from here.' out || fail "$(tail -1 out)"
+[ ! -e "$row/result.h5" ] || fail "the interrupted row has a result"
+check_result "$row/interrupted.h5" TIMEOUT
+mv "$row/interrupted.h5" "$row/result.h5"
+sweeps 8 "$decks/told.in"
+grep -q ' 3 rows in output/tiny, 1 finished before$' out || fail "$(head -1 out)"
+[ "$(xargs <started)" = 'tiny-steps_4 tiny-steps_2000000000 tiny-steps_2000000000' ] || fail "rows that ran: $(xargs <started)"
+
 # A driver that is killed leaves its job running. The next one waits for it, says which process it is, takes
 # its result and goes on behind it.
 rm -rf "$work" started
