@@ -146,6 +146,15 @@ Exit outcome_of(const ProcessEnd& end, bool memory_ran_out) {
   return memory_ran_out ? Exit::out_of_memory : Exit::peer;
 }
 
+// The option by which srun gives each rank the processors that sbatch was told of: since
+// Slurm 22.05 it does not take them over by itself. "" where the job names none, or srun has its
+// own variable.
+std::string cpus_per_task_option() {
+  const char* const count = std::getenv("SLURM_CPUS_PER_TASK");
+  if (count == nullptr || *count == '\0' || std::getenv("SRUN_CPUS_PER_TASK") != nullptr) return "";
+  return std::string("--cpus-per-task=") + count + " ";
+}
+
 }  // namespace
 
 Plan row_plan(const SweepRow& row) {
@@ -180,7 +189,8 @@ std::string row_directory(const SweepRow& row) {
 std::string launcher_pattern(const SweepConfig& config) {
   if (!config.launcher.empty()) return config.launcher;
   if (std::getenv("SLURM_JOB_ID") != nullptr && is_program("srun"))
-    return "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={ranks_per_node} {exclude}";
+    return "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={ranks_per_node} " +
+           cpus_per_task_option() + "{exclude}";
   return std::getenv("PJM_JOBID") != nullptr ? "mpiexec -n {ranks}" : "mpirun -n {ranks}";
 }
 

@@ -329,13 +329,30 @@ done
 mkdir -p tools
 printf '#!/bin/sh\necho "srun $*"\nexit 3\n' >tools/srun
 chmod +x tools/srun
+# by_srun CPUS: sets `started` to what a sweep starts in a job with so many processors per task; '': not said.
+by_srun() {
+  (
+    PATH=$PWD/tools:$PATH
+    export SLURM_JOB_ID=1 SLURM_CPUS_PER_TASK=$1
+    if [ -z "$1" ]; then unset SLURM_CPUS_PER_TASK; fi
+    sweeps 0 "$decks/ranks.in" "sweep.launcher=''" "sweep.vary='ranks = 3'" sweep.ranks_per_node=2 "output.directory=slurm$1"
+    exit "$((failures - before))"
+  ) || fail "no sweep by srun"
+  started=$(cat "$work/slurm$1/tiny/output.txt")
+}
 (
-  PATH=$PWD/tools:$PATH
-  export SLURM_JOB_ID=1
-  sweeps 0 "$decks/ranks.in" "sweep.launcher=''" "sweep.vary='ranks = 3'" sweep.ranks_per_node=2 output.directory=slurm
+  unset SRUN_CPUS_PER_TASK
+  by_srun ''
+  [ "$started" = "srun --nodes=2 --ntasks=3 --ntasks-per-node=2 $GPTBENCH slurm/tiny/deck.in" ] || fail "$started"
+  by_srun 4
+  [ "$started" = "srun --nodes=2 --ntasks=3 --ntasks-per-node=2 --cpus-per-task=4 $GPTBENCH slurm4/tiny/deck.in" ] || fail "$started"
+  # srun reads its own variable.
+  export SRUN_CPUS_PER_TASK=2
+  rm -r "$work/slurm4"
+  by_srun 4
+  [[ $started != *cpus-per-task* ]] || fail "$started"
   exit "$((failures - before))"
-) || fail "no sweep by srun"
-[ "$(cat "$work/slurm/tiny/output.txt")" = "srun --nodes=2 --ntasks=3 --ntasks-per-node=2 $GPTBENCH slurm/tiny/deck.in" ] || fail "$(cat "$work/slurm/tiny/output.txt")"
+) || fail "rows by srun do not get the processors of their tasks"
 
 # Listed and written: rows that cannot work are left out with the reason.
 sweep_deck pruned <<END
