@@ -181,7 +181,7 @@ class Driver {
     SweepRow& row = *job.row;
     const std::string directory = row_directory(row);
     create_directories(directory);
-    const std::string deck_path = directory + "/deck.in", output = directory + "/output.txt";
+    const std::string deck_path = directory + "/deck.in", output = row_output(row);
     row.deck.raw_text = row_deck_text(sweep_, row);
     row.deck.path = deck_path;
     write_file(deck_path, row.deck.raw_text);

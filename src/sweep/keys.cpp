@@ -112,8 +112,8 @@ const std::vector<SweepKey>& sweep_key_table() {
              "rows left out: those that a run would refuse, and those too large for "
              "device_memory_gib"),
       scalar(&C::launcher, "launcher", KeyType::string, "",
-             "command that starts a row; {ranks}, {nodes}, {ranks_per_node}, {exclude}, {deck}, "
-             "{program}, {name}; '': srun under Slurm, mpiexec under PJM, else mpirun"),
+             "command of a row; {ranks}, {nodes}, {ranks_per_node}, {exclude}, {deck}, {program}, "
+             "{name}, {output}; '': srun under Slurm, mpiexec under PJM, else mpirun"),
       scalar(&C::time_limit_s, "time_limit_s", KeyType::real, "s",
              "wall-clock limit of a row, passed on as run.time_limit_s; 0: none", max_value),
       scalar(&C::grace_s, "grace_s", KeyType::real, "s",

@@ -125,7 +125,9 @@ pid_t start(const std::vector<std::string>& words, const std::string& output_pat
   int failed = 0;
   pid_t pid = 0;
   ::unlink(output_path.c_str());  // a link of this name would lead elsewhere
-  const int output = ::open(output_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  // Appending: a launcher may also write there by the file's name (Fujitsu's mpiexec -std).
+  const int output =
+      ::open(output_path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (output < 0) {
     failed = errno;
   } else {

@@ -186,12 +186,18 @@ std::string row_directory(const SweepRow& row) {
   return row.deck.config.output.directory;
 }
 
+std::string row_output(const SweepRow& row) {
+  return row_directory(row) + "/output.txt";
+}
+
 std::string launcher_pattern(const SweepConfig& config) {
   if (!config.launcher.empty()) return config.launcher;
   if (std::getenv("SLURM_JOB_ID") != nullptr && is_program("srun"))
     return "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={ranks_per_node} " +
            cpus_per_task_option() + "{exclude}";
-  return std::getenv("PJM_JOBID") != nullptr ? "mpiexec -n {ranks}" : "mpirun -n {ranks}";
+  // Without -std this mpiexec writes what each rank prints to a file of its own, elsewhere.
+  return std::getenv("PJM_JOBID") != nullptr ? "mpiexec -std {output} -n {ranks}"
+                                             : "mpirun -n {ranks}";
 }
 
 std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
@@ -214,6 +220,7 @@ std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
                             {"name", row.name},
                             {"program", program},
                             {"deck", deck},
+                            {"output", row_output(row)},
                             {"exclude", "--exclude=" + nodes_left_out}});
   return words;
 }

@@ -20,9 +20,11 @@ Plan row_plan(const SweepRow& row);
 std::vector<std::string> too_large(const Sweep& sweep);
 
 std::string row_directory(const SweepRow& row);
+// <directory of the row>/output.txt: what its job prints.
+std::string row_output(const SweepRow& row);
 // Argument vector of the row's job: the launcher with {ranks}, {nodes}, {ranks_per_node}, {name},
-// {program} and {deck} filled in, program and deck appended where it does not name them. {exclude}
-// is "--exclude=NODES", or no word where no node is left out.
+// {output}, {program} and {deck} filled in, program and deck appended where it does not name them.
+// {exclude} is "--exclude=NODES", or no word where no node is left out.
 std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
                                      const std::string& program, const std::string& deck,
                                      const std::string& nodes_left_out = "");

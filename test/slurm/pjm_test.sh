@@ -11,8 +11,16 @@ rm -rf work
 mkdir -p work/bin
 cd work || exit 1
 for command in pjsub pjstat pjdel; do ln -s "$here/pjm_stand_in.sh" bin/$command; done
-# Jobs have an environment of their own, without the options of a sanitizer.
-printf '#!/bin/sh\nexport ASAN_OPTIONS=%s\nshift\nexec %s/launch "$@"\n' "${ASAN_OPTIONS:-}" "$GPTBENCH_BINARY_DIR" >bin/mpiexec
+# What ranks print goes to a file, that of -std or one of its own, as on Fugaku. Jobs have an environment of their own,
+# without the options of a sanitizer.
+cat >bin/mpiexec <<MPIEXEC
+#!/bin/sh
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}
+printed=output.\${PJM_JOBID:-0}
+if [ "\$1" = -std ]; then printed=\$2 && shift 2; fi
+shift
+exec $GPTBENCH_BINARY_DIR/launch "\$@" >>"\$printed" 2>&1
+MPIEXEC
 printf '#!/bin/sh\n' >bin/llio_transfer
 chmod +x bin/mpiexec bin/llio_transfer
 export PATH=$PWD/bin:$PATH PJM_STAND_IN=$PWD/spool GPTBENCH GPTPOST
@@ -108,6 +116,7 @@ for step in 0 1 2; do pjm_ended 5_$step 0; done
 [ "$(grep -c '^[^#]' output/steps/table.csv)" -eq 3 ] || fail "not both rows in the table: $(cat steps.5_2.out)"
 [ -s output/steps/report.html ] || fail "no report of the steps"
 PJM_JOBID=6 "$GPTBENCH" --sweep sweep.in >out 2>&1 || fail "a sweep in a job: $(cat out)"
+contains output/small/small-seed_1/output.txt 'GPTBENCH status=OK verdict=VALID .* ranks=2 '
 
 # --- the end of a job, and bad use ----------------------------------------------------------------
 DECK=small.in OVERRIDES='run.steps=2000000000 run.verify=.false.' \

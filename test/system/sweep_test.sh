@@ -138,6 +138,13 @@ grep -q 'beta failed in tiny-seed_1 and in tiny-seed_2: rows that follow leave i
 sweep_deck ends <<END
   launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2'
 END
+# {output} is the file of what the job prints, for a launcher that writes there by its name.
+sweep_deck named <<END
+  launcher = '"$decks/stand-in" {output}', vary(1) = 'run.seed = 1'
+END
+printf '#!/bin/sh\necho by name >>"$1"\necho printed\nexit 1\n' >"$decks/stand-in"
+sweeps 0 "$decks/named.in"
+[ "$(xargs <"$work/output/tiny/tiny/output.txt")" = 'by name printed' ] || fail "$(cat "$work/output/tiny/tiny/output.txt")"
 # The result of an earlier job is none of a job that leaves none.
 printf '#!/bin/sh\nexit 3\n' >"$decks/stand-in"
 sweeps 0 "$decks/ends.in" sweep.rerun=failed
