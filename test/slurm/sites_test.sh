@@ -17,9 +17,15 @@ cat >small.in <<'DECK'
 &model num_layers = 1, hidden_size = 16, num_attention_heads = 2, seq_length = 8, vocab_size = 32 /
 &batch micro_batch_size = 1, global_batch_size = 4096 /
 DECK
-for stand_in in srun mpiexec llio_transfer; do
-  printf '#!/bin/sh\necho "%s $*"\n' "$stand_in" >"bin/$stand_in"
-done
+printf '#!/bin/sh\necho "srun $*"\n' >bin/srun
+# mpiexec ends with STATUS, and what ranks print goes to the file of -std. llio_transfer fails, whatever it gets.
+cat >bin/mpiexec <<'MPIEXEC'
+#!/bin/sh
+echo "mpiexec $*"
+if [ "$1" = -std ]; then echo "the ranks print; empty files: ${PLE_MPI_STD_EMPTYFILE:-on}" >"$2"; fi
+exit "${STATUS:-0}"
+MPIEXEC
+printf '#!/bin/sh\necho "llio_transfer $*"\nexit 1\n' >bin/llio_transfer
 chmod +x bin/*
 PATH=$PWD/bin:$PATH
 
@@ -69,7 +75,19 @@ done
 contains "$scripts/sites/fugaku.pjm" '^# Not run there\.$'
 DECK=small.in PJM_NODE=4 PJM_JOBID=9 RANKS_PER_NODE=4 OVERRIDES="run.steps=3 run.seed=5" \
   bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 || fail "fugaku.pjm: $(cat pjm)"
-contains pjm "mpiexec -n 16 $GPTBENCH small.in output.directory=output/small-9 run.time_limit_s=1680 run.steps=3 run.seed=5"
+contains pjm "^mpiexec -std gptbench-9-0.std -n 16 $GPTBENCH small.in output.directory=output/small-9 run.time_limit_s=1680 run.steps=3 run.seed=5$"
+contains pjm '^the ranks print; empty files: off$'
+[ ! -e gptbench-9-0.std ] || fail "what the ranks print is left in a file"
+# A program of PATH is transferred by its path; the status is that of the run.
+mkdir installed
+ln -s "$GPTBENCH" installed/gptbench
+STATUS=8 DECK=small.in PATH=$PWD/installed:$PATH env -u GPTBENCH bash "$scripts/sites/fugaku.pjm" >pjm 2>&1
+[ $? -eq 8 ] || fail "fugaku.pjm with a program of PATH: another status than 8: $(cat pjm)"
+contains pjm "^llio_transfer $PWD/installed/gptbench$"
+contains pjm "^llio_transfer --purge $PWD/installed/gptbench$"
+contains pjm "^mpiexec .* $PWD/installed/gptbench small.in "
+GPTBENCH=./nothing DECK=small.in bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 && fail "no program"
+one_line pjm '^fugaku.pjm: no program ./nothing in '
 RANKS_PER_NODE=5 DECK=small.in bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 && fail "five ranks per node"
 one_line pjm 'RANKS_PER_NODE=5'
 DECK=none.in bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 && fail "no deck"
