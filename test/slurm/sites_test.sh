@@ -51,6 +51,8 @@ for site in "$scripts"/sites/*.env; do
     echo "$site_ranks_per_node"
   )
   contains study "--nodes=2 --ntasks-per-node=$ranks "
+  # Else the one processor per task of gptbench.slurm holds.
+  [ "$(grep -c '^sbatch .* --cpus-per-task=[1-9][0-9]* .*gptbench.slurm ' study)" -eq 4 ] || fail "study of $name: no processors per task: $(cat study)"
   contains study 'strong-2.out.* small.in batch.global_batch_size=4096'
   contains study 'weak-2.out.* small.in batch.global_batch_size=8192'
   [ ! -e output ] || fail "a dry run of $name wrote $(find output)"
