@@ -101,6 +101,7 @@ mkdir tree
 ln -s "$GPTBENCH_SOURCE_DIR/input" "$scripts" "$GPTBENCH" "$GPTPOST" tree/
 cat >bin/sbatch <<'SBATCH'
 #!/bin/bash
+echo "$*" >>submitted
 for word in "$@"; do
   case $word in
     *.slurm) [ -f "$word" ] && echo 1234 && exit 0 ;;
@@ -116,6 +117,8 @@ while IFS= read -r line <&3; do
   (cd tree && bash -c "$line") >out 2>&1 || fail "doc/cluster.md: $line: $(cat out)"
 done 3<commands
 contains tree/output/124m-scaling/study.txt '^strong 4 192 1234 output/124m-scaling/strong-4$'
+contains tree/output/perlmutter/study.txt '^strong 2 8 1234 output/perlmutter/strong-2$'
+contains tree/submitted '--nodes=2 --ntasks-per-node=4 .*--constraint=gpu .*--account=me_g jobscripts/gptbench.slurm input/124m.in'
 
 # Rows that --write-decks wrote, from directories with odd names: their submit.sh through a stand-in of
 # sbatch that runs the tasks of the array at once. The job behind them covers all layouts.
