@@ -88,7 +88,7 @@ number() {
   esac
 }
 for count in $nodes; do number --nodes "$count"; done
-nodes=$(tr ' ' '\n' <<<"$nodes" | grep . | sort -nu | tr '\n' ' ')
+nodes=$(tr ' ' '\n' <<<"$nodes" | { grep . || true; } | sort -nu | tr '\n' ' ')
 if [ -z "$nodes" ]; then refuse "--nodes is empty"; fi
 
 site_sbatch=()

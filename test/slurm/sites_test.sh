@@ -197,7 +197,31 @@ done
 contains out '^Resumed from .*/saved checkpoints/step-[0-9]*.h5 after step'
 stopped 8 checkpoint.directory=other
 [ ! -e requeued ] || fail "requeued without run.resume"
+# A directory in quotes, as in a deck, is found.
+SLURM_JOB_ID=7 SLURM_NTASKS=1 SLURM_JOB_END_TIME=1 \
+  bash "$scripts/gptbench.slurm" small.in batch.global_batch_size=4 "output.directory='res dir'" >out 2>&1 || fail "a directory in quotes: $(cat out)"
+contains out '^\| small '
+
+# --- what surrounds srun --------------------------------------------------------------------------
+# The end of the job where Slurm does not set it, as squeue says it.
+# shellcheck disable=SC2016  # expanded by the stand-in
+printf '#!/bin/sh\necho "ends at ${SLURM_JOB_END_TIME:-no time}"\n' >bin/srun
+ends_at() { # ends_at TIME COMMAND: what a job says with COMMAND in place of squeue
+  printf '#!/bin/sh\n%s\n' "$2" >bin/squeue
+  chmod +x bin/squeue
+  SLURM_JOB_ID=7 env -u SLURM_JOB_END_TIME bash "$scripts/gptbench.slurm" small.in >out 2>&1 || fail "squeue: $2: $(cat out)"
+  contains out "^ends at $1$"
+}
+ends_at "$(date --date=2030-01-02T03:04:05 +%s)" 'echo 2030-01-02T03:04:05'
+ends_at 'no time' 'echo N/A'
+ends_at 'no time' 'exit 1'
 printf '#!/bin/sh\necho "srun $*"\n' >bin/srun
+# Programs that the modules of the site bring.
+ln -s "$GPTPOST" installed/gptpost
+echo "site_setup() { PATH=$PWD/installed:\$PATH; }" >installed.env
+SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_JOB_END_TIME=1 GPTBENCH_SITE=installed.env \
+  env -u GPTBENCH -u GPTPOST bash "$scripts/gptbench.slurm" small.in >out 2>&1 || fail "programs of the site: $(cat out)"
+contains out '^srun +gptbench small.in output.directory=output/small-7$'
 
 # Bad use of each script, outside of any job.
 refused() {
@@ -218,6 +242,8 @@ refused 'row 1 of open.txt: quotes are not closed' SLURM_ARRAY_TASK_ID=1 bash "$
 refused 'no directory or file rows.txt' SLURM_ARRAY_TASK_ID=1 bash "$scripts/array.slurm" rows.txt
 refused "no directory 'nowhere'" bash "$scripts/post.slurm" nowhere
 refused 'neither study.txt nor a result' bash "$scripts/post.slurm" bin
+refused 'neither study.txt nor a result' -u GPTPOST GPTBENCH_SITE=installed.env bash "$scripts/post.slurm" bin
+refused '^scaling_study: --nodes is empty$' bash "$scripts/scaling_study.sh" --dry-run --nodes "" small.in
 for arguments in "" "--mode sideways small.in" "--nodes 0 small.in" "--batch x small.in" "--nodes" "--quick small.in" \
   "--site none.env small.in" "none.in" "small.in output.directory=x"; do
   # shellcheck disable=SC2086
