@@ -37,7 +37,7 @@ deps-test:
 
 run: deps  ## deps, build, run DECK on as many ranks as fit (or RANKS), write its report
 	@$(MAKE) --no-print-directory build
-	@sh cmake/run.sh $(BUILD) $(DECK) $(RANKS)
+	@sh cmake/run.sh $(BUILD) '$(DECK)' $(RANKS)
 
 sweep-demo: deps  ## run the sweeps of input/demo, print tables, draw pictures (minutes)
 	@$(MAKE) --no-print-directory build

@@ -64,9 +64,10 @@ std::string submit_script(const std::string& directory, const std::string& sbatc
       "# Submits the rows by sbatch or (PJM) pjsub, whose options may follow, and the job that "
       "makes\n"
       "# tables, plots and a report of all of them. Under PJM that job needs --step, before other\n"
-      "# options: the rows run one after the other. Start it from the top of the tree, or "
-      "anywhere\n"
-      "# with an installed gptbench in PATH. Results: $GPTBENCH_OUTPUT, or a folder of output/.\n"
+      "# options: the rows run one after the other. Start it where gptbench --write-decks was "
+      "started,\n"
+      "# since the lists name the decks from there: the top of the tree, or any directory with an\n"
+      "# installed gptbench in PATH. Results: $GPTBENCH_OUTPUT, or a folder of output/.\n"
       "set -e\n"
       "output=$GPTBENCH_OUTPUT\n"
       "if [ -z \"$output\" ]; then output=" +

@@ -83,6 +83,12 @@ export RUN_STATUS
 run
 if [ "$status" != 4 ] || ! grep -q "^post report" output_of_run; then fail "a failed run: status $status"; fi
 
+# make passes a deck with a blank in its name on as one word.
+if command -v make >/dev/null; then
+  env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n -C "$GPTBENCH_SOURCE_DIR" run DEPS=no DECK='my deck.in' >output_of_run 2>&1 || true
+  if ! grep -q "^sh cmake/run.sh build/[^ ]* 'my deck.in'" output_of_run; then fail "make run does not quote DECK"; fi
+fi
+
 # Ctrl-C.
 STOPPED=yes
 export STOPPED
