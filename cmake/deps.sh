@@ -101,8 +101,8 @@ if [ -z "$missing" ]; then exit 0; fi
 
 as_root=
 if [ "$(id -u)" != 0 ]; then
-  # With a terminal sudo may ask for a password, without one it must not need to.
-  if command -v sudo >/dev/null 2>&1 && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+  # With a terminal sudo may ask for a password, which does not help a user who has no right to it.
+  if command -v sudo >/dev/null 2>&1 && { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; }; then
     as_root=sudo
   else
     first=$(for choice in $missing; do echo "${choice%%|*}"; done | tr '\n' ' ')

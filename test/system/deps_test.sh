@@ -96,6 +96,49 @@ run run
 if [ "$status" != 1 ] || [ -s log ]; then fail "no root, no sudo: status $status, or apt-get was called"; fi
 if ! grep -q 'apt-get install .*libdnnl-dev' output || ! grep -q 'spack install' output; then fail "no list to act on"; fi
 
+# sudo_of RIGHTS: a stand-in for sudo that grants everything without a password (free), with one (password) or nothing (none).
+sudo_of() {
+  fresh 1000
+  echo "$1" >rights
+  cat >bin/sudo <<'END'
+#!/bin/sh
+rights=$(cat rights)
+case $1 in
+  -n) [ "$rights" = free ] ;;
+  -v) [ "$rights" = password ] ;;
+  *) [ "$rights" != none ] && exec "$@" ;;
+esac
+END
+  chmod +x bin/sudo
+}
+
+for rights in none password; do
+  sudo_of $rights
+  run run
+  if [ "$status" != 1 ] || [ -s log ]; then fail "sudo ($rights) without a terminal: status $status, or apt-get was called"; fi
+  if ! grep -q 'spack install' output; then fail "sudo ($rights) without a terminal: no list to act on"; fi
+done
+sudo_of free
+run run
+if [ "$status" != 0 ] || ! grep -q "install .* libdnnl-dev" log; then fail "sudo without a password: status $status"; fi
+
+# At a terminal.
+skipped=
+if command -v script >/dev/null; then
+  run_at_terminal() {
+    status=0
+    script -qec "PATH='$PWD/bin' sh '$script' $1" /dev/null >output 2>&1 </dev/null || status=$?
+  }
+  sudo_of none
+  run_at_terminal run
+  if [ "$status" != 1 ] || [ -s log ] || ! grep -q 'spack install' output; then fail "no right to sudo: status $status, or no list to act on"; fi
+  sudo_of password
+  run_at_terminal run
+  if [ "$status" != 0 ] || ! grep -q "install .* libdnnl-dev" log; then fail "sudo with a password: status $status"; fi
+else
+  skipped="sudo at a terminal (script was not found; Debian: bsdutils)"
+fi
+
 fresh
 rm bin/dpkg-query
 run run
@@ -103,4 +146,8 @@ if [ "$status" != 0 ] || [ -s log ]; then fail "another distribution: status $st
 
 run something
 if [ "$status" != 2 ]; then fail "bad usage: status $status"; fi
+if [ "$failures" -eq 0 ] && [ -n "$skipped" ]; then
+  echo "skipped in part: $skipped"
+  exit 77
+fi
 exit $((failures > 0))
