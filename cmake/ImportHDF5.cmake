@@ -1,9 +1,14 @@
 # gptbench_hdf5: the C library. Rank 0 alone writes, so a serial HDF5 serves as well as a parallel one.
 # Debian and Ubuntu keep one HDF5 for each MPI beside the serial one: take that of our MPI, since a
-# program must not hold two MPI libraries. HDF5_ROOT names another installation.
+# program must not hold two MPI libraries. HDF5_ROOT names another installation, HDF5_DIR too (Cray's
+# modules set it in the environment), and so does one in CMAKE_PREFIX_PATH (Spack, EasyBuild).
 add_library(gptbench_hdf5 INTERFACE)
 set(hdf5_flavours)
-if(NOT HDF5_ROOT AND NOT DEFINED ENV{HDF5_ROOT} AND NOT HDF5_DIR)
+find_path(loaded_hdf5 hdf5.h NO_CACHE NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_SYSTEM_PATH)
+if(NOT HDF5_ROOT AND EXISTS "$ENV{HDF5_DIR}/include/hdf5.h")
+  set(HDF5_ROOT $ENV{HDF5_DIR})
+endif()
+if(NOT HDF5_ROOT AND NOT DEFINED ENV{HDF5_ROOT} AND NOT HDF5_DIR AND NOT DEFINED ENV{HDF5_DIR} AND NOT loaded_hdf5)
   if(GPTBENCH_MPI MATCHES "^Open MPI")
     set(hdf5_flavours openmpi)
   elseif(GPTBENCH_MPI MATCHES "^MPICH")

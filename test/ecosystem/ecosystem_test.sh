@@ -1,5 +1,5 @@
 #!/bin/bash
-# ecosystem_test.sh install|module|completion|man|mandoc|files|reframe|jube: what surrounds the programs.
+# ecosystem_test.sh install|module|completion|man|mandoc|files|cmake|reframe|jube: what surrounds the programs.
 # A part whose tool is missing is skipped, and says how to get the tool.
 set -u
 failures=0
@@ -295,12 +295,83 @@ test_files() {
     "$top"/doc/ecosystem/gptbench_check.py; do
     python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$file" || fail "$file"
   done
+  test_spack_package
+  if grep -n '^software_license' "$top"/doc/ecosystem/easybuild/*.eb; then fail "an easyconfig names a licence: EasyBuild's list has not this one"; fi
+  # shellcheck disable=SC2016  # expanded by EasyBuild's shell
+  grep -q -- '-DHDF5_ROOT=$EBROOTHDF5' "$top"/doc/ecosystem/easybuild/gptbench-*.eb || fail "the easyconfig does not name its HDF5"
   while read -r option; do
     grep -qE "(option|set)\($option " "$top/CMakeLists.txt" || fail "the build has no option $option"
   done < <(grep -ohE 'GPTBENCH_[A-Z_]+' "$top/doc/ecosystem/spack/packages/gptbench/package.py" "$top"/doc/ecosystem/easybuild/gptbench*.eb \
     "$top/doc/ecosystem/gptbench.def" | grep -vx 'GPTBENCH_DATA\|GPTBENCH_JOBSCRIPTS' | sort -u)
   version=$("$GPTBENCH" --version | sed -n '1s/^gptbench \([0-9.]*\).*/\1/p')
   [ -e "$top/doc/ecosystem/easybuild/gptbench-$version-foss-2023b.eb" ] || fail "the easyconfig is not of version $version"
+}
+
+# The package of Spack loads with what spack.package offered before Spack 1.0 and with what it offers since, and names
+# the HDF5 that it depends on. Stand-ins for Spack.
+test_spack_package() {
+  python3 - "$top/doc/ecosystem/spack/packages/gptbench/package.py" <<'PYTHON' || fail "package.py does not load"
+import sys
+import types
+
+
+class CMakePackage:
+    run_tests = False
+    spec = {"hdf5": types.SimpleNamespace(prefix="/opt/hdf5")}
+
+    def define(self, name, value):
+        return f"-D{name}={value}"
+
+    define_from_variant = define
+
+
+build_system = types.ModuleType("cmake")
+build_system.CMakePackage = CMakePackage
+for build_systems_apart in (False, True):
+    package = types.ModuleType("package")
+    for directive in ("license", "version", "variant", "depends_on"):
+        setattr(package, directive, lambda *words, **options: None)
+    if not build_systems_apart:
+        package.CMakePackage = CMakePackage
+    sys.modules["spack.package"] = package
+    sys.modules["spack_repo.builtin.build_systems.cmake"] = build_system if build_systems_apart else None
+    names = {"__file__": sys.argv[1]}
+    exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
+    assert "-DHDF5_ROOT=/opt/hdf5" in names["Gptbench"]().cmake_args()
+PYTHON
+}
+
+# finds_hdf5 EXPECTED VARIABLE=VALUE ...: which HDF5 is taken in this environment. A stand-in for CMake's own search
+# says `parallel`; Debian's libraries have other words.
+finds_hdf5() {
+  local expected=$1
+  shift
+  env -u HDF5_ROOT -u HDF5_DIR -u CMAKE_PREFIX_PATH "$@" cmake -S hdf5 -B hdf5/build >hdf5.log 2>&1 || fail "HDF5 with '$*': $(tail -n 5 hdf5.log)"
+  grep -qxF -- "-- HDF5 $expected" hdf5.log || fail "HDF5 with '$*' is not '$expected': $(grep '^-- HDF5' hdf5.log)"
+}
+
+# What CMake takes: the HDF5 that modules and Spack have loaded, before those of Debian.
+test_cmake() {
+  rm -rf hdf5
+  mkdir -p hdf5/loaded/include
+  : >hdf5/loaded/include/hdf5.h
+  cat >hdf5/FindHDF5.cmake <<'CMAKE'
+set(HDF5_FOUND TRUE)
+set(HDF5_IS_PARALLEL TRUE)
+CMAKE
+  cat >hdf5/CMakeLists.txt <<CMAKE
+cmake_minimum_required(VERSION 3.22)
+project(hdf5 C)
+set(CMAKE_MODULE_PATH \${PROJECT_SOURCE_DIR})
+set(GPTBENCH_MPI "Open MPI")
+include($top/cmake/ImportHDF5.cmake)
+message(STATUS "HDF5 \${GPTBENCH_HDF5_FLAVOUR} \${HDF5_ROOT}")
+CMAKE
+  finds_hdf5 'parallel ' CMAKE_PREFIX_PATH="$PWD/hdf5/loaded"
+  finds_hdf5 "parallel $PWD/hdf5/loaded" HDF5_DIR="$PWD/hdf5/loaded"
+  finds_hdf5 'parallel ' HDF5_DIR="$PWD/hdf5/loaded/lib/cmake/hdf5"
+  finds_hdf5 'parallel ' HDF5_ROOT="$PWD/hdf5/loaded"
+  if [ -e /usr/include/hdf5/openmpi/hdf5.h ]; then finds_hdf5 'openmpi ' CMAKE_PREFIX_PATH=/usr; fi
 }
 
 test_reframe() {
@@ -359,6 +430,7 @@ case ${1:-} in
   man) test_man ;;
   mandoc) test_mandoc ;;
   files) test_files ;;
+  cmake) test_cmake ;;
   reframe) test_reframe ;;
   jube) test_jube ;;
   *) fail "no part '${1:-}'" ;;

@@ -8,6 +8,11 @@ import os
 
 from spack.package import *
 
+try:  # from Spack 1.0 on spack.package has no build systems
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:
+    pass
+
 
 class Gptbench(CMakePackage):
     """Measures how fast a machine trains transformers: an MPI program that trains a model from a
@@ -39,6 +44,7 @@ class Gptbench(CMakePackage):
         return [
             self.define_from_variant("GPTBENCH_CUDA", "cuda"),
             self.define_from_variant("GPTBENCH_NATIVE", "native"),
+            self.define("HDF5_ROOT", self.spec["hdf5"].prefix),
             self.define("GPTBENCH_TOP_LINKS", False),
             self.define("GPTBENCH_WERROR", False),
             self.define("BUILD_TESTING", self.run_tests),
