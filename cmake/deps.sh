@@ -112,7 +112,7 @@ deps: packages are missing, and installing them needs root or sudo. As root:
 With Spack:
     spack install gcc cmake ninja openmpi hdf5 kokkos +openmp onednn nlohmann-json googletest
     spack load cmake ninja openmpi hdf5 kokkos onednn nlohmann-json googletest
-With modules: load a C++17 compiler, CMake 3.22, MPI, HDF5, Kokkos, oneDNN and nlohmann-json, then: make DEPS=no ...
+With modules: load a C++17 compiler (GCC 9 or later), CMake 3.22, MPI, HDF5, Kokkos, oneDNN and nlohmann-json, then: make DEPS=no ...
     (Kokkos_ROOT, OneDNN_ROOT and HDF5_ROOT in the environment name installations)
 END
     exit 1

@@ -350,7 +350,8 @@ finds_hdf5() {
   grep -qxF -- "-- HDF5 $expected" hdf5.log || fail "HDF5 with '$*' is not '$expected': $(grep '^-- HDF5' hdf5.log)"
 }
 
-# What CMake takes: the HDF5 that modules and Spack have loaded, before those of Debian.
+# What CMake takes and refuses: the HDF5 that modules and Spack have loaded, before those of Debian; no compiler that is
+# too old.
 test_cmake() {
   rm -rf hdf5
   mkdir -p hdf5/loaded/include
@@ -372,6 +373,16 @@ CMAKE
   finds_hdf5 'parallel ' HDF5_DIR="$PWD/hdf5/loaded/lib/cmake/hdf5"
   finds_hdf5 'parallel ' HDF5_ROOT="$PWD/hdf5/loaded"
   if [ -e /usr/include/hdf5/openmpi/hdf5.h ]; then finds_hdf5 'openmpi ' CMAKE_PREFIX_PATH=/usr; fi
+
+  local version
+  for version in 9.1.0 12.2.0; do
+    cmake -DCMAKE_CXX_COMPILER_ID=GNU -DCMAKE_CXX_COMPILER_VERSION=$version -P "$top/cmake/GptbenchCompiler.cmake" >compiler.log 2>&1 ||
+      fail "GCC $version is refused: $(cat compiler.log)"
+  done
+  cmake -DCMAKE_CXX_COMPILER_ID=GNU -DCMAKE_CXX_COMPILER_VERSION=8.5.0 -P "$top/cmake/GptbenchCompiler.cmake" >compiler.log 2>&1 &&
+    fail "GCC 8 is not refused"
+  grep -q 'GCC 9 or later is needed' compiler.log || fail "GCC 8: $(cat compiler.log)"
+  grep -q '^include(GptbenchCompiler)$' "$top/CMakeLists.txt" || fail "the build does not look at its compiler"
 }
 
 test_reframe() {
