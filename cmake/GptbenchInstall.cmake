@@ -34,9 +34,11 @@ if(programs)
 endif()
 foreach(folder input jobscripts doc)
   if(EXISTS ${PROJECT_SOURCE_DIR}/${folder})
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench USE_SOURCE_PERMISSIONS)
+    # Not with the permissions of the clone, which its owner's umask has made.
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench)
   endif()
 endforeach()
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/jobscripts/scaling_study.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench/jobscripts)
 # What pages of doc/ lead to.
 foreach(file README.md CONTRIBUTING.md CITATION.cff cuda/README.md test/README.md test/bench/README.md test/fuzz/README.md)
   get_filename_component(folder ${file} DIRECTORY)

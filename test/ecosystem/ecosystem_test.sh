@@ -1,5 +1,5 @@
 #!/bin/bash
-# ecosystem_test.sh install|module|completion|man|mandoc|files|cmake|reframe|jube: what surrounds the programs.
+# ecosystem_test.sh install|module|completion|man|mandoc|files|cmake|permissions|reframe|jube: what surrounds the programs.
 # A part whose tool is missing is skipped, and says how to get the tool.
 set -u
 failures=0
@@ -385,6 +385,33 @@ CMAKE
   grep -q '^include(GptbenchCompiler)$' "$top/CMakeLists.txt" || fail "the build does not look at its compiler"
 }
 
+# What is installed from a clone that only its owner may read can be read by everyone.
+test_permissions() {
+  rm -rf clone prefix
+  mkdir clone
+  (
+    umask 077
+    cp -r "$top"/{input,jobscripts,doc,README.md,CONTRIBUTING.md,CITATION.cff,LICENSE} clone
+    mkdir -p clone/cmake clone/cuda clone/test/bench clone/test/fuzz
+    cp "$top/cmake/modulefile.in" clone/cmake
+    cp "$top/cuda/README.md" clone/cuda
+    cp -r "$top"/test/{README.md,reference} clone/test
+    cp "$top/test/bench/README.md" clone/test/bench
+    cp "$top/test/fuzz/README.md" clone/test/fuzz
+  )
+  cat >clone/CMakeLists.txt <<CMAKE
+cmake_minimum_required(VERSION 3.22)
+project(gptbench VERSION 1.0 LANGUAGES C)
+include($top/cmake/GptbenchInstall.cmake)
+CMAKE
+  (umask 022 && cmake -S clone -B clone/build && cmake --install clone/build --prefix "$PWD/prefix") >install.log 2>&1 ||
+    fail "cmake --install: $(tail -n 3 install.log)"
+  [ -s prefix/share/gptbench/input/124m_short.in ] || fail "no decks"
+  [ -z "$(find prefix ! -perm -444)" ] || fail "not for everyone: $(find prefix ! -perm -444 | head -n 3)"
+  [ -z "$(find prefix -type d ! -perm -555)" ] || fail "not for everyone: $(find prefix -type d ! -perm -555 | head -n 3)"
+  [ -x prefix/share/gptbench/jobscripts/scaling_study.sh ] || fail "scaling_study.sh cannot be executed"
+}
+
 test_reframe() {
   command -v reframe >/dev/null || skip ReFrame "pip install reframe-hpc"
   mkdir -p installed
@@ -442,6 +469,7 @@ case ${1:-} in
   mandoc) test_mandoc ;;
   files) test_files ;;
   cmake) test_cmake ;;
+  permissions) test_permissions ;;
   reframe) test_reframe ;;
   jube) test_jube ;;
   *) fail "no part '${1:-}'" ;;
