@@ -142,6 +142,7 @@ END
 sweep_deck named <<END
   launcher = '"$decks/stand-in" {output}', vary(1) = 'run.seed = 1'
 END
+# shellcheck disable=SC2016  # expanded by the stand-in
 printf '#!/bin/sh\necho by name >>"$1"\necho printed\nexit 1\n' >"$decks/stand-in"
 sweeps 0 "$decks/named.in"
 [ "$(xargs <"$work/output/tiny/tiny/output.txt")" = 'by name printed' ] || fail "$(cat "$work/output/tiny/tiny/output.txt")"
