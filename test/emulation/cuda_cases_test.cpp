@@ -98,11 +98,12 @@ TYPED_TEST(HostKernel, NormalizationOfEveryWidth) {
   }
 }
 
-// Sums of R terms in float; chunks of rows where there is scratch memory, one sum where not.
+// Sums of R terms in float; chunks of rows where there is scratch memory, one sum where not. 2,200
+// rows are more chunks than a block that adds them up has warps.
 TYPED_TEST(HostKernel, BiasGradientWithAndWithoutWorkspace) {
   using A = TypeParam;
-  for (const int64_t N : {1, 77, 264, 768})
-    for (const int64_t R : {0, 1, 130, 700})
+  for (const int64_t N : {1, 8, 77, 264, 768})
+    for (const int64_t R : {0, 1, 130, N == 8 ? 2200 : 700})
       for (const int64_t bytes : {int64_t{0}, 5 * N * 4, int64_t{1} << 20}) {
         SCOPED_TRACE(testing::Message() << R << " x " << N << ", " << bytes << " bytes");
         const auto dy = random_array<A>(R * N, 1);
@@ -134,6 +135,20 @@ TYPED_TEST(HostKernel, SquaredNormWithLittleWorkspace) {
           *this->queue, {&sum, g.data() + skipped, n - skipped, type, this->workspace(bytes)});
       EXPECT_NEAR(sum, reference, static_cast<double>(n) * 0x1p-53 * reference) << bytes;
     }
+}
+
+// Scratch memory for all blocks of elements, which are more than the emulation's blocks of threads
+// (24).
+TYPED_TEST(HostKernel, SquaredNormOfManyBlocksAtATime) {
+  using A = TypeParam;
+  const auto g = random_array<A>(25 * 4096 + 77, 1);
+  const int64_t n = static_cast<int64_t>(g.size());
+  const DType type = activation_type(compute_of<A>());
+  double sum = 2.0, reference = 2.0;
+  this->template ref_kernels<A>().squared_norm(*this->queue, {&reference, g.data(), n, type});
+  this->template host_kernels<A>().squared_norm(*this->queue,
+                                                {&sum, g.data(), n, type, this->workspace(4096)});
+  EXPECT_NEAR(sum, reference, static_cast<double>(n) * 0x1p-53 * reference);
 }
 
 // Arrays that start anywhere, so that no access may be wider than an element; and ones that reach a

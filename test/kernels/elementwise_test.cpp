@@ -138,6 +138,18 @@ TYPED_TEST(HostKernel, RotaryEqualsReference) {
         }
 }
 
+// Pairs of rows are more than the emulation's threads (12,288).
+TYPED_TEST(HostKernel, RotaryOfManyRowsEqualsReference) {
+  using A = TypeParam;
+  const int64_t R = 50, D = 514;
+  auto x = random_array<A>(R * D, 1);
+  auto x_ref = x;
+  this->template host_kernels<A>().rotary(*this->queue, {x.data(), R, 1, D, D, 5e5, false, R, {}});
+  this->template ref_kernels<A>().rotary(*this->queue,
+                                         {x_ref.data(), R, 1, D, D, 5e5, false, R, {}});
+  expect_close(x, x_ref, 2 * 4 * eps32 * max_abs(x_ref), ulp_of<A>(), "x");
+}
+
 // Rows of whole sequences; the second half of a sequence, from the middle of a micro-batch on, of
 // which this rank holds two pieces.
 TYPED_TEST(HostKernel, ResidualAndDropoutEqualReference) {

@@ -105,16 +105,15 @@ TYPED_TEST(HostKernel, Fp8QuantizeOfZeros) {
             0.0f);
 }
 
-// Four steps over a history of three: the fourth overwrites the first.
-TYPED_TEST(HostKernel, Fp8ScalesFollowTheHistory) {
-  using A = TypeParam;
-  constexpr int64_t count = 300, e4m3 = 200, length = 3;
-  const KernelTable& kernels = this->template host_kernels<A>();
+template <class A>
+void expect_scales_of_history(const Devices& devices, int64_t length) {
+  constexpr int64_t count = 300, e4m3 = 200;
+  const KernelTable& kernels = devices.host_kernels<A>();
   std::vector<float> scale(count, 8.0f), inverse(count * fp8_inverse_stride), amax(count),
-      history(count * length);
+      history(static_cast<size_t>(count * length));
   std::vector<int32_t> position(count);
   std::vector<std::vector<float>> steps;
-  for (int64_t step = 0; step < 4; ++step) {
+  for (int64_t step = 0; step <= length; ++step) {
     amax = random_array<float>(count, static_cast<uint32_t>(10 + step));
     for (float& each : amax) each = std::abs(each);
     amax[7] = 0.0f;  // never anything but zeros
@@ -122,11 +121,11 @@ TYPED_TEST(HostKernel, Fp8ScalesFollowTheHistory) {
     steps.push_back(amax);
     const std::vector<float> before = scale;
     kernels.fp8_update_scales(
-        *this->queue, {scale.data(), inverse.data(), amax.data(), history.data(), position.data(),
-                       count, e4m3, length, 1});
+        *devices.queue, {scale.data(), inverse.data(), amax.data(), history.data(), position.data(),
+                         count, e4m3, length, 1});
     for (size_t i = 0; i < scale.size(); ++i) {
       float largest = 0.0f;
-      for (size_t s = step == 3 ? 1 : 0; s < steps.size(); ++s)
+      for (size_t s = step == length ? 1 : 0; s < steps.size(); ++s)
         largest = std::max(largest, steps[s][i]);
       const DType type = static_cast<int64_t>(i) < e4m3 ? DType::fp8_e4m3 : DType::fp8_e5m2;
       ASSERT_EQ(scale[i], fp8_scale(largest, fp8_format(type), 1, before[i])) << step << " " << i;
@@ -134,6 +133,15 @@ TYPED_TEST(HostKernel, Fp8ScalesFollowTheHistory) {
       ASSERT_EQ(amax[i], 0.0f);
     }
     EXPECT_EQ(scale[7], 8.0f);
+  }
+}
+
+// Histories of 3 steps, and of more than a GPU has slices of one (8). The step behind a full history
+// overwrites the first.
+TYPED_TEST(HostKernel, Fp8ScalesFollowTheHistory) {
+  for (const int64_t length : {3, 20}) {
+    SCOPED_TRACE(testing::Message() << "history of " << length);
+    expect_scales_of_history<TypeParam>(*this, length);
   }
 }
 

@@ -97,12 +97,13 @@ TYPED_TEST(HostKernel, SquaredNormOfMoreBlocksThanOneRoundOfPartialSumsHolds) {
   expect_squared_norm<TypeParam>(*this, 1024 * 4096 + 5);
 }
 
-// Sums of two numbers, rounded once, have one result.
+// Sums of two numbers, rounded once, have one result. 60,001 numbers are more than the emulation's
+// threads take in one round.
 TYPED_TEST(HostKernel, AccumulateAndSumScalarsAreExact) {
   using A = TypeParam;
   for (const KernelTable* kernels :
        {&this->template host_kernels<A>(), &this->template ref_kernels<A>()})
-    for (const int64_t n : {0, 1, 4096, 9001}) {
+    for (const int64_t n : {0, 1, 4096, 9001, 60001}) {
       const auto x = random_array<float>(n, 1), y = random_array<float>(n, 2);
       auto sum = y;
       sum.push_back(7.0f);
