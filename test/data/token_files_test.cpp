@@ -71,6 +71,21 @@ TEST(TokenFiles, GptTwoFileIsRead) {
   EXPECT_EQ(read(*source, 2), read(*source, 0));
 }
 
+// More bytes than the reader's buffer (16 KiB), in tokens of several.
+TEST(TokenFiles, LongSequencesOfWideTokensCrossTheReadBuffer) {
+  const ScratchDirectory scratch;
+  std::vector<uint16_t> tokens(20'001);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<uint16_t>(i);
+  DataConfig data;
+  data.source = DataSource::tokens;
+  data.path = scratch.write("a.bin", token_file(tokens));
+  const int64_t long_T = 10'000;
+  const auto source = make_token_source(data, 1, long_T, 50257);
+  std::vector<int32_t> second(static_cast<size_t>(long_T + 1));
+  source->read(1, second.data());
+  EXPECT_EQ(second, std::vector<int32_t>(tokens.begin() + long_T, tokens.end()));
+}
+
 TEST(TokenFiles, WideTokensAreRead) {
   const ScratchDirectory scratch;
   const std::vector<uint32_t> tokens = {128255, 1, 2, 3, 70000};
@@ -176,6 +191,19 @@ TEST(TokenFiles, HeldOutSequencesAreNotTrained) {
               std::string::npos)
         << error.what();
   }
+}
+
+// Two files with one sequence and two.
+TEST(TokenFiles, HeldOutSequencesAreThoseOfAllFilesOfAPattern) {
+  const ScratchDirectory scratch;
+  const std::string a = scratch.write("a.bin", token_file<uint16_t>({0, 1, 2, 3, 4}));
+  scratch.write("h1.bin", token_file<uint16_t>({10, 11, 12, 13, 14}));
+  scratch.write("h2.bin", token_file<uint16_t>({20, 21, 22, 23, 24, 25, 26, 27, 28}));
+  const auto source = open(DataSource::tokens, a, 50257, {3, scratch.path("h*")});
+  EXPECT_EQ(read(*source, 1), (std::vector<int32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(read(*source, held_out_begin), (std::vector<int32_t>{10, 11, 12, 13, 14}));
+  EXPECT_EQ(read(*source, held_out_begin + 2), (std::vector<int32_t>{24, 25, 26, 27, 28}));
+  EXPECT_EQ(read(*source, held_out_begin + 3), read(*source, held_out_begin));
 }
 
 TEST(TokenFiles, WhatIsTrainedOnIsNotHeldOut) {
