@@ -17,13 +17,13 @@ namespace {
 
 class RowResult : public testing::Test {
  protected:
-  explicit RowResult(const std::string& find_largest = "none") {
+  explicit RowResult(const std::string& setting = "run.find_largest=none") {
     const Sweep sweep =
         expand_sweep("s.in",
                      "&model num_layers = 1, hidden_size = 16, num_attention_heads = 4,\n"
                      "  vocab_size = 32, seq_length = 8 /\n"
                      "&sweep vary(1) = 'ranks = 2' /\n",
-                     {"output.directory=" + directory_, "run.find_largest=" + find_largest});
+                     {"output.directory=" + directory_, setting});
     row_ = sweep.rows.at(0);
     std::filesystem::create_directories(row_directory(row_));
     record_ = record_without_result(sweep, row_, {}, "", "", false);
@@ -88,7 +88,7 @@ TEST(CutOffByJob, IsTheEndOfTheJobOrSigterm) {
 
 class RowResultOfLargest : public RowResult {
  protected:
-  RowResultOfLargest() : RowResult("micro_batch") {}
+  RowResultOfLargest() : RowResult("run.find_largest=micro_batch") {}
 };
 
 // Two ranks of data parallelism, one micro-batch per step, 10 steps at least.
@@ -110,6 +110,17 @@ TEST_F(RowResultOfLargest, MayHaveFoundItsBatch) {
   // A global batch that the deck states is that of the run.
   row_.deck.config.batch.global_batch_size = 28;
   EXPECT_FALSE(is_taken_with("run", "seed", row_.deck.config.run.seed));
+}
+
+class RowResultOfSearchedLayout : public RowResult {
+ protected:
+  RowResultOfSearchedLayout() : RowResult("run.layout=auto") {}
+};
+
+TEST_F(RowResultOfSearchedLayout, MayHaveFoundItsLayout) {
+  EXPECT_TRUE(is_taken_with("parallel", "tensor_parallel", int64_t{2}));
+  EXPECT_TRUE(is_taken_with("batch", "micro_batch_size", int64_t{7}));
+  EXPECT_FALSE(is_taken_with("model", "num_layers", int64_t{2}));
 }
 
 }  // namespace

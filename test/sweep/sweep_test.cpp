@@ -147,6 +147,7 @@ TEST(Sweep, RanksFromWhatIsGiven) {
   EXPECT_EQ(first("ranks = 8, ranks_per_node = 3").nodes, 3);
   EXPECT_EQ(first("nodes = 4, ranks_per_node = 2").ranks, 8);
   EXPECT_EQ(first("ranks = 8, nodes = 4").ranks_per_node, 2);
+  EXPECT_EQ(first("ranks = 8, nodes = 3").ranks_per_node, 3);
   EXPECT_NE(first("ranks = 8, nodes = 2, ranks_per_node = 2").refused.find("do not go on"),
             std::string::npos);
   EXPECT_EQ(first("ranks = 3, ranks_per_node = 8").ranks_per_node, 3);
@@ -156,6 +157,7 @@ TEST(Sweep, RanksFromWhatIsGiven) {
       sweep_of("vary(1) = '(data_parallel, tensor_parallel) = (4, 2)'\nranks_per_node = 4");
   EXPECT_EQ(sweep.rows[0].ranks, 8);
   EXPECT_EQ(sweep.rows[0].nodes, 2);
+  EXPECT_EQ(sweep_of("vary(1) = '(context_parallel, tensor_parallel) = (2, 2)'").rows[0].ranks, 4);
 }
 
 // Letters that no directory has become one '-', none at the end.
