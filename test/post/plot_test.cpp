@@ -311,6 +311,12 @@ TEST(Plots, BreakdownOfMaximaOverRanks) {
   const Picture picture = breakdown_picture({RunView(r)});
   EXPECT_TRUE(has(bars_of(picture), ", maxima over ranks: linear 7,")) << bars_of(picture);
   EXPECT_EQ(picture.panels[0].y.ticks.size(), 1U);
+  // Messages are sums over ranks, drawn as their mean: 2,000 s of 1,000 ranks.
+  r.timing.push_back({"communication", "s", "", {1, 2, 5, 3}, 1, 4, true});
+  r.summary.timed_steps = 1;
+  r.comm = {{"pipeline", "send", {1}, {1}, {0}, {0}, {2000.0}, true}};
+  const std::string bars = bars_of(breakdown_picture({RunView(r)}));
+  EXPECT_TRUE(has(bars, " linear 7, pipeline wait (bubble) 2, communication 3,")) << bars;
 }
 
 TEST(Plots, ScalingNeedsTwoNumbersOfRanks) {
@@ -408,6 +414,12 @@ TEST(Plots, HighestThroughputOfAReport) {
   const auto tflops = [](double value) { return "<dd>" + significant(value, 4, 4) + " TFLOP/s<"; };
   const double total = 2.0 * RunView(a).rates().tflops(RunView(a).rates().convention());
   EXPECT_TRUE(has(page, tflops(total))) << tflops(total);
+  // A projection is no record, however high.
+  Record projected = on(2, 9000);
+  projected.projection.machine = "h100";
+  const std::string with_projection = report_page({RunView(a), RunView(projected)});
+  EXPECT_TRUE(has(with_projection, "<dd>300 tokens/s<")) << with_projection;
+  EXPECT_FALSE(has(with_projection, "<dd>9,000 tokens/s<"));
   // Tokens of another model are others, its FLOPs are not.
   Record other = a;
   set_key(other, "model", "preset", std::string("gpt2-345m"));
@@ -707,6 +719,14 @@ TEST(Plots, RooflineOfThePlan) {
   const double attention = 12.0 * 2 * 64 * 32 * 32;  // 12 L C T T; a causal mask leaves half
   EXPECT_NEAR(sum, flops - 0.5 * attention, 1e-9 * flops);
   EXPECT_EQ(picture.panels[1].boxes.size(), 5U);
+  // Each of four micro-batches counts.
+  Record more = r;
+  more.provenance.deck_resolved += "&batch micro_batch_size = 1, global_batch_size = 4 /\n";
+  double sum_of_more = 0.0;
+  const Picture picture_of_more = roofline_picture({RunView(more)});
+  for (const Curve& curve : picture_of_more.panels.at(0).curves)
+    if (curve.style != neutral) sum_of_more += 2e9 * curve.marks.at(0).y;
+  EXPECT_NEAR(sum_of_more, 4.0 * sum, 1e-9 * sum_of_more);
   // A series of no ranks, as only a damaged file has, says nothing.
   Record damaged = r;
   damaged.timing.push_back({"region_linear", "s", "", {}, 2, 0, false});

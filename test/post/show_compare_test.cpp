@@ -517,6 +517,30 @@ TEST(Compare, MfuOfOnePeakOnly) {
   EXPECT_TRUE(has(page_of(made_record(), b), "MFU (%)"));
 }
 
+// Equal runs, of which B has its MFU by FLOPs that are fewer: it is compared by those of A.
+TEST(Compare, MfuOfOneConvention) {
+  Record b = made_record();
+  b.summary.flops.convention = "megatron";
+  b.summary.flops.mfu *= b.summary.flops.per_step["megatron"] / b.summary.flops.per_step["mpt"];
+  const std::string page = page_of(made_record(), b);
+  const size_t row = page.find("MFU (%)");
+  ASSERT_NE(row, std::string::npos) << page;
+  EXPECT_TRUE(has(page.substr(row, page.find('\n', row) - row), " 48.90   48.90  1.000 ")) << page;
+}
+
+// B begins with the third step: its losses stand beside those of A from there on, and both runs end
+// after six steps.
+TEST(Compare, LossesOfAResumedRun) {
+  Record a = made_record(), b = made_record();
+  a.steps.loss = {10.0, 9.0, 8.0, 7.0, 6.0, 5.0};
+  b.summary.resumed.steps = 2;
+  b.steps.loss = {8.0, 7.0, 6.0, 5.5};
+  for (const std::string& page : {page_of(a, b), page_of(b, a)}) {
+    EXPECT_TRUE(has(page, "Loss: largest difference over 4 common steps 0.5.\n")) << page;
+    EXPECT_TRUE(has(page, "\nfinal loss ")) << page;
+  }
+}
+
 TEST(Compare, ProjectionsSayThatTheyAreNoMeasurements) {
   Record b = made_record();
   b.projection.machine = "h100";
