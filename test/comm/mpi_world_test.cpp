@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "comm/mpi_library.h"
 
 namespace gptbench {
@@ -25,6 +27,19 @@ TEST(MpiWorld, RanksAndNodes) {
   if (library.find("Open MPI") != std::string::npos) {
     EXPECT_NE(mpi_gpu_arrays(), GpuArrays::unknown) << library;
   }
+}
+
+// Ranks that take turns on two nodes: 0 and 2 on the first, 1 and 3 on the second.
+TEST(MpiWorld, RanksThatTakeTurnsKnowTheirNode) {
+  MpiWorld whole(nullptr, nullptr);
+  const char* const ranks_per_node[] = {"4", "1", "4", "2"};
+  ASSERT_LE(whole.size(), 4);
+  setenv("GPTBENCH_RANKS_PER_NODE", ranks_per_node[whole.rank()], 1);
+  MpiWorld world(nullptr, nullptr);
+  unsetenv("GPTBENCH_RANKS_PER_NODE");
+  EXPECT_EQ(world.num_nodes(), world.size() > 1 ? 2 : 1);
+  EXPECT_EQ(world.node(), world.rank() % 2);
+  EXPECT_EQ(world.node_rank(), world.rank() / 2);
 }
 
 TEST(MpiWorld, ShortNamesOfLibraries) {
