@@ -146,5 +146,21 @@ TEST(Budget, TheNodeHoldsWhatIsNotOnTheDevice) {
   EXPECT_EQ(on_host.need_bytes, world.node_sum(pib + staging_bytes(plan) + runtime_bytes_per_rank));
 }
 
+// NCCL reduces on the device, without memory of the MPI library.
+TEST(Budget, ReduceScatterOfNcclTakesNoArrays) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel m;
+  m.comm = "nccl";
+  m.data_parallel = world.size();
+  m.zero_stage = world.size() > 1 ? 2 : 0;
+  m.global_batch = world.size();
+  const Plan plan = make_plan(resolved_config(m), world.size(), world.rank());
+  const bool scatters = std::any_of(plan.ops.begin(), plan.ops.end(),
+                                    [](const Op& op) { return op.kind == OpKind::reduce_scatter; });
+  EXPECT_EQ(scatters, world.size() > 1);
+  EXPECT_EQ(agree_on_memory(world, OfferingDevice(64 * GiB), plan).need_bytes,
+            world.node_sum(total(plan.class_bytes) + runtime_bytes_per_rank));
+}
+
 }  // namespace
 }  // namespace gptbench

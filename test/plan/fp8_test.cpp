@@ -310,5 +310,22 @@ TEST(Fp8Plan, ExpectedMagnitudesByHand) {
   EXPECT_EQ(found, expected.size());
 }
 
+// Behind SwiGLU: a product of two numbers with a deviation of 0.02 sqrt(4096) = 1.28, whose tails
+// are three times as long.
+TEST(Fp8Plan, ExpectedMagnitudeBehindSwigluByHand) {
+  SmallModel m;
+  m.compute = "fp8";
+  m.family = "llama";
+  m.hidden = 4096;
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
+  size_t found = 0;
+  for (const Fp8Tensor& tensor : plan.fp8.tensors) {
+    if (tensor.name != "h.1.mlp_proj.x") continue;
+    ++found;
+    EXPECT_DOUBLE_EQ(tensor.expected_amax, 8.0 * 1.28 * 3.0 * 1.28);
+  }
+  EXPECT_EQ(found, 1u);
+}
+
 }  // namespace
 }  // namespace gptbench

@@ -67,6 +67,14 @@ TEST(Plan, TheReferenceTakesNoScratchMemory) {
   EXPECT_NE(device_traits(DeviceKind::host).scratch_bytes, nullptr);
 }
 
+// Each of 64 threads of a host has scratch memory of its own, together more than a GEMM reserves.
+TEST(Plan, ScratchMemoryOfAHostGrowsWithItsThreads) {
+  const Plan plan = make_plan(gpt2_124m(1, 1, 1), 1, 0, device_traits(DeviceKind::host, 64));
+  const int64_t bytes = plan.device.scratch_bytes(plan);
+  EXPECT_EQ(bytes, 64 * attention_workspace_bytes_per_thread(1024, 64, 4));
+  EXPECT_GT(bytes, gemm_workspace_bytes);
+}
+
 // A plan is a value: the same input gives the same one, operation by operation.
 TEST(Plan, IsAFunctionOfItsInput) {
   const Config config = gpt2_124m(2, 11, 4);
