@@ -24,15 +24,20 @@ extern char** environ;
 namespace gptbench {
 namespace {
 
-// Value of the first line "name : value" of /proc/cpuinfo; "" when there is none.
-std::string cpuinfo(const std::string& name) {
-  std::ifstream file("/proc/cpuinfo");
+// Value of the first line "name : value" of /proc/cpuinfo; "" when there is none. `root` stands
+// before /proc.
+std::string cpuinfo(const std::string& name, const std::string& root = "") {
+  std::ifstream file(root + "/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     const size_t at = line.find(':');
     if (at != std::string::npos && trim(line.substr(0, at)) == name)
       return trim(line.substr(at + 1));
   }
   return "";
+}
+
+bool is_a64fx(const std::string& root = "") {
+  return cpuinfo("CPU implementer", root) == "0x46" && cpuinfo("CPU part", root) == "0x001";
 }
 
 std::string cpu_model(const std::string& architecture) {
@@ -44,7 +49,7 @@ std::string cpu_model(const std::string& architecture) {
   // Grace and other processors have the same cores; the system on the chip tells them apart.
   if (first_line("/sys/devices/soc0/soc_id") == "jep106:036b:0241") return "NVIDIA Grace";
   const std::string implementer = cpuinfo("CPU implementer"), part = cpuinfo("CPU part");
-  if (implementer == "0x46" && part == "0x001") return "Fujitsu A64FX";
+  if (is_a64fx()) return "Fujitsu A64FX";
   if (part.empty()) return architecture;
   return architecture + " (CPU implementer " + implementer + ", part " + part + ")";
 }
@@ -131,6 +136,7 @@ std::string environment(std::initializer_list<const char*> prefixes) {
 }  // namespace
 
 int64_t count_sockets(const std::string& root) {
+  if (is_a64fx(root)) return 1;
   const std::string folder = root + "/sys/devices/system/cpu/";
   std::set<std::string> sockets;
   for (const int cpu : numbers_of_list(first_line(folder + "online"))) {

@@ -17,8 +17,9 @@ struct SystemInfo {
 
 SystemInfo system_info();
 
-// Sockets that hold the processors which are online; 1 where the system does not say. `root` stands
-// before /sys.
+// Sockets that hold the processors which are online; 1 where the system does not say. A node of
+// A64FX has one: its firmware numbers the core-memory groups, six with those of the assistant
+// cores, as packages. `root` stands before /sys and /proc.
 int64_t count_sockets(const std::string& root = "");
 
 // First line of a file of the system, trimmed; "" where it cannot be read.

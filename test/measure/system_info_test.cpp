@@ -78,6 +78,29 @@ TEST(SystemInfo, SocketsAreThoseOfOnlineProcessors) {
   fs::remove_all(root);
 }
 
+// As on Fugaku: assistant cores in packages 0 and 1, compute cores in packages 4 to 7.
+TEST(SystemInfo, CoreMemoryGroupsOfA64fxAreOneSocket) {
+  const fs::path root = fs::path(testing::TempDir()) / "made_a64fx",
+                 folder = root / "sys/devices/system/cpu";
+  fs::remove_all(root);
+  const std::vector<int> packages = {0, 1, 4, 5, 6, 7};
+  for (size_t cpu = 0; cpu < packages.size(); ++cpu) {
+    const fs::path topology = folder / ("cpu" + std::to_string(cpu)) / "topology";
+    fs::create_directories(topology);
+    std::ofstream(topology / "physical_package_id") << packages[cpu] << "\n";
+  }
+  std::ofstream(folder / "online") << "0-5\n";
+  fs::create_directories(root / "proc");
+  const auto sockets_with_part = [&](const std::string& part) {
+    std::ofstream(root / "proc/cpuinfo") << "processor\t: 0\nCPU implementer\t: 0x46\n"
+                                         << "CPU part\t: " << part << "\n";
+    return count_sockets(root.string());
+  };
+  EXPECT_EQ(sockets_with_part("0x001"), 1);
+  EXPECT_EQ(sockets_with_part("0x003"), 6);
+  fs::remove_all(root);
+}
+
 TEST(SystemInfo, CoreListJoinsRuns) {
   EXPECT_EQ(core_list({}), "");
   EXPECT_EQ(core_list({5}), "5");
