@@ -183,9 +183,10 @@ std::string slurm_environment() {
 }
 
 std::string selected_environment() {
-  return environment({"OMP_", "GOMP_", "KMP_", "OMPI_", "PMI", "PRTE_", "MPICH_", "UCX_", "FI_",
-                      "SLURM_", "PJM_", "KOKKOS_", "DNNL_", "ONEDNN_", "MALLOC_", "GPTBENCH_",
-                      "CUDA_", "NCCL_"});
+  return environment({"OMP_",   "GOMP_",   "KMP_",    "OMPI_",     "PMI",     "PRTE_",
+                      "MPICH_", "UCX_",    "FI_",     "SLURM_",    "PJM_",    "KOKKOS_",
+                      "DNNL_",  "ONEDNN_", "MALLOC_", "GPTBENCH_", "CUDA_",   "NCCL_",
+                      "I_MPI_", "PALS_",   "MKL_",    "OPENBLAS_", "XOS_MMM_"});
 }
 
 std::string date_utc() {

@@ -125,8 +125,9 @@ TEST(SystemInfo, EnvironmentIsSelectedSortedAndOneLineEach) {
 
 TEST(SystemInfo, EnvironmentOfEachLibraryWithoutSecrets) {
   for (const char* name :
-       {"CUDA_", "DNNL_", "FI_", "GOMP_", "GPTBENCH_", "KMP_", "KOKKOS_", "MALLOC_", "MPICH_",
-        "NCCL_", "OMPI_", "OMP_", "ONEDNN_", "PMI", "PRTE_", "SLURM_", "UCX_"}) {
+       {"CUDA_",   "DNNL_", "FI_",    "GOMP_", "GPTBENCH_", "I_MPI_", "KMP_",    "KOKKOS_",
+        "MALLOC_", "MKL_",  "MPICH_", "NCCL_", "OMPI_",     "OMP_",   "ONEDNN_", "OPENBLAS_",
+        "PALS_",   "PJM_",  "PMI",    "PRTE_", "SLURM_",    "UCX_",   "XOS_MMM_"}) {
     const std::string variable = std::string(name) + "TEST_EACH";
     setenv(variable.c_str(), "1", 1);
     EXPECT_NE(("\n" + selected_environment() + "\n").find("\n" + variable + "=1\n"),
