@@ -50,7 +50,7 @@ std::string stopped_by(int64_t signal) {
 // No SA_RESTART: a signal must end a write to a launcher that no longer reads. (mpirun stops
 // reading when it is told to end, a second before it ends the ranks.)
 void watch_signals() {
-  constexpr int watched[] = {SIGTERM, SIGINT, SIGUSR1, SIGXCPU, SIGHUP};
+  constexpr int watched[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU, SIGHUP};
   std::signal(SIGPIPE, SIG_IGN);  // who read the output has ended; the run has not
   use_signal_stack();
   struct sigaction action {};

@@ -6,9 +6,10 @@
 
 namespace gptbench {
 
-// Installs handlers for SIGTERM, SIGINT, SIGUSR1, SIGXCPU (a limit of processor time) and, unless
-// nohup has set it aside, SIGHUP: the first signal asks for an orderly end, a second one, more than
-// a second after it, ends the process at once. For the main thread, before others are created.
+// Installs handlers for SIGTERM, SIGINT, SIGUSR1, SIGUSR2 (LSF's and Grid Engine's warning before a
+// job is killed), SIGXCPU (a limit of processor time) and, unless nohup has set it aside, SIGHUP:
+// the first signal asks for an orderly end, a second one, more than a second after it, ends the
+// process at once. For the main thread, before others are created.
 void watch_signals();
 // The signal that this rank received; 0: none. The others may have received none.
 int received_signal();

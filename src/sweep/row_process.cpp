@@ -35,12 +35,15 @@ constexpr double straggler_s = 2.0;
 // Time for SIGKILL to take effect on processes that wait for a device or a file system.
 constexpr double kill_s = 10.0;
 
+// Signals that end a sweep. SIGUSR2: LSF's and Grid Engine's warning before a job is killed.
+constexpr int ending_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
+
 // Those that nohup and the like have not set aside.
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+  for (const int number : ending_signals) {
     struct sigaction now {};
     ::sigaction(number, nullptr, &now);
     if (now.sa_handler != SIG_IGN) sigaddset(&set, number);
@@ -192,7 +195,7 @@ void JobSignals::wait(double until_s) {
   timeout.tv_nsec = static_cast<long>((left_s - std::floor(left_s)) * 1e9);
   const sigset_t set = watched_signals();
   const int number = ::sigtimedwait(&set, nullptr, &timeout);
-  if (number == SIGTERM || number == SIGINT || number == SIGHUP) interrupted_ = number;
+  if (number > 0 && number != SIGCHLD) interrupted_ = number;
 }
 
 ProcessEnd run_process(JobSignals& signals, const std::vector<std::string>& words,

@@ -15,8 +15,8 @@ struct ProcessEnd {
   double wall_s = 0.0;
 };
 
-// Blocks SIGTERM, SIGINT, SIGHUP and SIGCHLD for the life of the object, so that they are waited
-// for and not lost, and makes this process the parent of what its jobs leave behind.
+// Blocks SIGTERM, SIGINT, SIGHUP, SIGUSR2 and SIGCHLD for the life of the object, so that they are
+// waited for and not lost, and makes this process the parent of what its jobs leave behind.
 class JobSignals {
  public:
   JobSignals();
@@ -25,7 +25,7 @@ class JobSignals {
   JobSignals& operator=(const JobSignals&) = delete;
   // Waits at most until `until_s` (now_s()) for a signal; notes one that ends the sweep.
   void wait(double until_s);
-  // Whether one of the first three has come.
+  // Whether one of the first four has come.
   bool interrupted();
   // That signal; 0 until interrupted() or wait() has seen one.
   int signal_number() const { return interrupted_; }

@@ -239,8 +239,9 @@ std::optional<Record> row_result(const SweepRow& row) {
 
 bool is_cut_off_by_job(const Record& record) {
   const std::string& reason = record.outcome.reason;
+  const auto is_by = [&](int signal) { return reason.rfind(stopped_by(signal) + " ", 0) == 0; };
   return record.outcome.status == "TIMEOUT" &&
-         (reason == job_end_reason || reason.rfind(stopped_by(SIGTERM) + " ", 0) == 0);
+         (reason == job_end_reason || is_by(SIGTERM) || is_by(SIGUSR2));
 }
 
 int64_t out_of_memory_kills() {

@@ -36,8 +36,8 @@ std::string launcher_pattern(const SweepConfig& config);
 std::optional<Record> row_result(const SweepRow& row);
 
 // Whether the batch job around the sweep cut the run off: the job left no time for another step, or
-// SIGTERM came, which Slurm sends to the steps of a job before its end. Such a result says nothing
-// of the row.
+// a warning of its end came: SIGTERM from Slurm, SIGUSR2 from LSF and Grid Engine. Such a result
+// says nothing of the row.
 bool is_cut_off_by_job(const Record& record);
 
 // How many processes this machine has killed because memory ran out, as far as it reports that.

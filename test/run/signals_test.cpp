@@ -30,6 +30,19 @@ class SignalTimer {
   timer_t timer_{};
 };
 
+// A signal that is left to its default action kills a run instead of ending it with a result.
+TEST(Signals, BatchSystemsWarningsAreWatched) {
+  watch_signals();
+  const auto handler_of = [](int number) {
+    struct sigaction now {};
+    sigaction(number, nullptr, &now);
+    return now.sa_handler;
+  };
+  EXPECT_TRUE(handler_of(SIGTERM) != SIG_DFL);
+  for (const int number : {SIGINT, SIGUSR1, SIGUSR2, SIGXCPU})
+    EXPECT_TRUE(handler_of(number) == handler_of(SIGTERM)) << number;
+}
+
 // SIGXCPU is noted however often it comes. With handlers on the stack of oneDNN's GEMMs for AVX2
 // this aborted each time, with a corrupted heap.
 TEST(Signals, KernelsGoOn) {

@@ -71,7 +71,7 @@ TEST_F(RowResult, MayBeOfAnyDeviceLibraryAndPlace) {
 
 // Only what ends a run with the batch job around it. A limit of the row's own, or SIGUSR1, by which
 // a sweep or a user ends a row, is an outcome of the row.
-TEST(CutOffByJob, IsTheEndOfTheJobOrSigterm) {
+TEST(CutOffByJob, IsTheEndOfTheJobOrItsWarning) {
   const auto is_cut_off = [](const std::string& status, const std::string& reason) {
     Record record;
     record.outcome.status = status;
@@ -81,6 +81,7 @@ TEST(CutOffByJob, IsTheEndOfTheJobOrSigterm) {
   EXPECT_TRUE(is_cut_off("TIMEOUT", job_end_reason));
   EXPECT_TRUE(is_cut_off("TIMEOUT", stopped_by(SIGTERM) + " after the step in hand"));
   EXPECT_TRUE(is_cut_off("TIMEOUT", stopped_by(SIGTERM) + " before the first step"));
+  EXPECT_TRUE(is_cut_off("TIMEOUT", stopped_by(SIGUSR2) + " after the step in hand"));
   EXPECT_FALSE(is_cut_off("TIMEOUT", stopped_by(SIGUSR1) + " after the step in hand"));
   EXPECT_FALSE(is_cut_off("TIMEOUT", "stopped: another step would pass time_limit_s = 5"));
   EXPECT_FALSE(is_cut_off("FAILED", stopped_by(SIGTERM) + " after the step in hand; disk full"));
