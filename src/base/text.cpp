@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 
 namespace gptbench {
 namespace {
@@ -58,6 +59,31 @@ std::vector<int64_t> integers_of(std::string_view list) {
   std::vector<int64_t> values;
   for (const std::string& word : split(list, ',')) values.push_back(std::stoll(word));
   return values;
+}
+
+std::vector<int> numbers_of_list(const std::string& list) {
+  constexpr int most = 1 << 20;
+  std::vector<int> numbers;
+  const char* at = list.c_str();
+  while (*at != '\0') {
+    char* end = nullptr;
+    const long first = std::strtol(at, &end, 10);
+    if (end == at || first < 0 || first > most) return {};
+    long last = first;
+    at = end;
+    if (*at == '-') {
+      last = std::strtol(at + 1, &end, 10);
+      if (end == at + 1 || last < first || last > most) return {};
+      at = end;
+    }
+    for (long number = first; number <= last; ++number) numbers.push_back(static_cast<int>(number));
+    if (*at == ',') {
+      ++at;
+    } else if (*at != '\0') {
+      return {};
+    }
+  }
+  return numbers;
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {

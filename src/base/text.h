@@ -15,6 +15,9 @@ std::string trim(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 // "4, 3" -> {4, 3}.
 std::vector<int64_t> integers_of(std::string_view list);
+// Numbers of "0-3,8", as Linux lists processors and NUMA nodes; empty for text that is not such a
+// list.
+std::vector<int> numbers_of_list(const std::string& list);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 // Words of `text` in lines of at most 80 columns, the first after `lead`, the others indented
 // alike.

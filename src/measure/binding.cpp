@@ -175,31 +175,6 @@ RankBinding decode_binding(const std::string& line) {
   return b;
 }
 
-std::vector<int> numbers_of_list(const std::string& list) {
-  constexpr int most = 1 << 20;
-  std::vector<int> numbers;
-  const char* at = list.c_str();
-  while (*at != '\0') {
-    char* end = nullptr;
-    const long first = std::strtol(at, &end, 10);
-    if (end == at || first < 0 || first > most) return {};
-    long last = first;
-    at = end;
-    if (*at == '-') {
-      last = std::strtol(at + 1, &end, 10);
-      if (end == at + 1 || last < first || last > most) return {};
-      at = end;
-    }
-    for (long number = first; number <= last; ++number) numbers.push_back(static_cast<int>(number));
-    if (*at == ',') {
-      ++at;
-    } else if (*at != '\0') {
-      return {};
-    }
-  }
-  return numbers;
-}
-
 std::string binding_report(const std::vector<RankBinding>& ranks) {
   std::map<int64_t, std::vector<NodeRank>> nodes;
   for (size_t r = 0; r < ranks.size(); ++r)

@@ -24,9 +24,6 @@ RankBinding own_binding(int64_t node, int64_t threads);
 std::string encode_binding(const RankBinding& binding);
 RankBinding decode_binding(const std::string& line);
 
-// Ascending numbers of "0-3,8"; empty for text that is not such a list.
-std::vector<int> numbers_of_list(const std::string& list);
-
 // Lines of at most 80 columns for the console report, of the ranks of a run in their order: the
 // binding of the first node's ranks, one line for those that are bound alike and at most four,
 // whether the other nodes are alike, and a line beginning with "Warning" for each node whose

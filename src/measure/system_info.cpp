@@ -17,7 +17,6 @@
 #include <system_error>
 
 #include "base/text.h"
-#include "measure/binding.h"
 
 extern char** environ;
 

@@ -36,6 +36,13 @@ TEST(Text, LinesAreTrimmedAndEmptyOnesDropped) {
   EXPECT_EQ(lines, (Words{"a b", "c, d"}));
 }
 
+TEST(Text, NumbersOfLists) {
+  EXPECT_EQ(numbers_of_list("0-2,8"), (std::vector<int>{0, 1, 2, 8}));
+  EXPECT_TRUE(numbers_of_list("").empty());
+  for (const char* broken : {"x", "3-1", "1;2", "-1", "1-", "0-99999999"})
+    EXPECT_TRUE(numbers_of_list(broken).empty()) << broken;
+}
+
 TEST(Text, Join) {
   EXPECT_EQ(join({"host", "cuda", "ref"}, ", "), "host, cuda, ref");
   EXPECT_EQ(join({"one"}, ", "), "one");

@@ -24,13 +24,6 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Binding, ListsOfNumbers) {
-  EXPECT_EQ(numbers_of_list("0-2,8"), (std::vector<int>{0, 1, 2, 8}));
-  EXPECT_TRUE(numbers_of_list("").empty());
-  for (const char* broken : {"x", "3-1", "1;2", "-1", "1-", "0-99999999"})
-    EXPECT_TRUE(numbers_of_list(broken).empty()) << broken;
-}
-
 TEST(Binding, SurvivesTheWay) {
   RankBinding b = bound(3, {4, 5}, 2);
   b.processors = {4, 5, 68, 69};
