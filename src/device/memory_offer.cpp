@@ -34,11 +34,13 @@ int64_t limit_of(const std::string& file) {
 struct GroupFiles {
   const char* limit;
   const char* usage;
-  const char* reclaimable;  // key of memory.stat
+  // Keys of memory.stat: page cache, which is active where it was read more than once.
+  const char* inactive_cache;
+  const char* active_cache;
 };
 constexpr GroupFiles version1{"memory.limit_in_bytes", "memory.usage_in_bytes",
-                              "total_inactive_file"};
-constexpr GroupFiles version2{"memory.max", "memory.current", "inactive_file"};
+                              "total_inactive_file", "total_active_file"};
+constexpr GroupFiles version2{"memory.max", "memory.current", "inactive_file", "active_file"};
 
 // Narrows `offer` by the group at mount + path and all groups above it. A container may see the
 // path of its host, of which only the mount's top exists: missing files limit nothing.
@@ -49,7 +51,9 @@ void narrow(MemoryOffer& offer, const std::string& mount, std::string path,
     const int64_t limit = limit_of(group + "/" + files.limit);
     if (limit != unlimited) {
       const int64_t usage = limit_of(group + "/" + files.usage);
-      const int64_t reclaimable = field_of(group + "/memory.stat", files.reclaimable);
+      const std::string stat = group + "/memory.stat";
+      const int64_t reclaimable =
+          field_of(stat, files.inactive_cache) + field_of(stat, files.active_cache);
       const int64_t used = usage == unlimited ? 0 : std::max<int64_t>(0, usage - reclaimable);
       offer.total_bytes = std::min(offer.total_bytes, limit);
       offer.available_bytes = std::min(offer.available_bytes, std::max<int64_t>(0, limit - used));

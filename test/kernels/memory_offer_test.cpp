@@ -55,6 +55,22 @@ TEST_F(MemoryOfferTest, GroupOfVersion1) {
   EXPECT_EQ(offer.available_bytes, 1 * GiB);
 }
 
+// Pages that were read twice are dropped as those that were read once.
+TEST_F(MemoryOfferTest, PageCacheOfAGroupIsAvailable) {
+  write("/proc/self/cgroup", "0::/job\n");
+  write("/sys/fs/cgroup/job/memory.max", "4294967296\n");
+  write("/sys/fs/cgroup/job/memory.current", "3221225472\n");
+  write("/sys/fs/cgroup/job/memory.stat", "inactive_file 536870912\nactive_file 1073741824\n");
+  EXPECT_EQ(read_memory_offer(root).available_bytes, 2 * GiB + 512 * MiB);
+  write("/proc/self/cgroup", "4:memory:/job\n");
+  const std::string folder = "/sys/fs/cgroup/memory/job/";
+  write(folder + "memory.limit_in_bytes", "4294967296\n");
+  write(folder + "memory.usage_in_bytes", "4294967296\n");
+  write(folder + "memory.stat",
+        "active_file 5\ntotal_inactive_file 1073741824\ntotal_active_file 536870912\n");
+  EXPECT_EQ(read_memory_offer(root).available_bytes, 1 * GiB + 512 * MiB);
+}
+
 // A container sees the path of its host and its own group at the top.
 TEST_F(MemoryOfferTest, GroupOfAContainer) {
   write("/proc/self/cgroup", "0::/host/path/that/does/not/exist\n");
