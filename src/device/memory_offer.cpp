@@ -4,23 +4,40 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <vector>
+
+#include "base/text.h"
 
 namespace gptbench {
 namespace {
 
 constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+constexpr int64_t kilobyte = 1024;
 
-// Value of the line "KEY VALUE" or "KEY: VALUE kB"; 0 where there is none.
+// Value of the line "KEY VALUE", "KEY: VALUE kB" or "Node 0 KEY: VALUE kB"; 0 where there is none.
 int64_t field_of(const std::string& file, const std::string& key) {
   std::ifstream in(file);
   std::string line;
   while (std::getline(in, line)) {
     std::istringstream words(line);
-    std::string name;
+    std::string word;
     int64_t value;
-    if (words >> name >> value && (name == key || name == key + ":")) return value;
+    while (words >> word)
+      if ((word == key || word == key + ":") && words >> value) return value;
   }
   return 0;
+}
+
+// Numbers of the list in a file that holds one, or in its line "KEY LIST"; empty where there is
+// none.
+std::vector<int> list_of(const std::string& file, const std::string& key = "") {
+  std::ifstream in(file);
+  std::string word;
+  while (in >> word) {
+    if (key.empty()) return numbers_of_list(word);
+    if (word == key) return in >> word ? numbers_of_list(word) : std::vector<int>();
+  }
+  return {};
 }
 
 // A file that holds one number; `unlimited` for "max", a missing file or version 1's huge default.
@@ -63,13 +80,38 @@ void narrow(MemoryOffer& offer, const std::string& mount, std::string path,
   }
 }
 
+// Narrows `offer` to the NUMA nodes that the cpuset of this process allows, where it leaves out
+// some that have memory. What they have available is counted as the kernel counts MemAvailable,
+// but for its reserve: free pages, page cache, and slabs that can be dropped.
+void narrow_to_nodes(MemoryOffer& offer, const std::string& root) {
+  const std::string folder = root + "/sys/devices/system/node/";
+  const std::vector<int> allowed = list_of(root + "/proc/self/status", "Mems_allowed_list:");
+  if (allowed.empty()) return;
+  const std::vector<int> nodes = list_of(folder + "has_memory");
+  MemoryOffer inside{0, 0};
+  bool is_part = false;
+  for (const int node : nodes) {
+    if (std::find(allowed.begin(), allowed.end(), node) == allowed.end()) {
+      is_part = true;
+      continue;
+    }
+    const std::string meminfo = folder + "node" + std::to_string(node) + "/meminfo";
+    inside.total_bytes += kilobyte * field_of(meminfo, "MemTotal");
+    for (const char* const key : {"MemFree", "Active(file)", "Inactive(file)", "SReclaimable"})
+      inside.available_bytes += kilobyte * field_of(meminfo, key);
+  }
+  if (!is_part || inside.total_bytes == 0) return;
+  offer.total_bytes = std::min(offer.total_bytes, inside.total_bytes);
+  offer.available_bytes = std::min(offer.available_bytes, inside.available_bytes);
+}
+
 }  // namespace
 
 MemoryOffer read_memory_offer(const std::string& root) {
-  constexpr int64_t kilobyte = 1024;
   const std::string meminfo = root + "/proc/meminfo";
   MemoryOffer offer{field_of(meminfo, "MemTotal") * kilobyte,
                     field_of(meminfo, "MemAvailable") * kilobyte};
+  narrow_to_nodes(offer, root);
 
   // Lines "ID:CONTROLLERS:PATH"; version 2 has ID 0 and no controllers.
   std::ifstream groups(root + "/proc/self/cgroup");

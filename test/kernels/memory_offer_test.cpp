@@ -81,6 +81,46 @@ TEST_F(MemoryOfferTest, GroupOfAContainer) {
   EXPECT_EQ(offer.available_bytes, 0);
 }
 
+// Two NUMA nodes of 8 GiB, of which the files of the second fill most.
+class MemoryOfferOfNodes : public MemoryOfferTest {
+ protected:
+  void SetUp() override {
+    MemoryOfferTest::SetUp();
+    write(folder_ + "has_memory", "0-1\n");
+    write(folder_ + "node0/meminfo",
+          "Node 0 MemTotal:        8388608 kB\nNode 0 MemFree:         1048576 kB\n"
+          "Node 0 MemUsed:         7340032 kB\nNode 0 Active(file):     262144 kB\n"
+          "Node 0 Inactive(file):   524288 kB\nNode 0 SReclaimable:     131072 kB\n");
+    write(folder_ + "node1/meminfo",
+          "Node 1 MemTotal:        8388608 kB\nNode 1 MemFree:         2097152 kB\n"
+          "Node 1 Inactive(file):  6291456 kB\n");
+  }
+  MemoryOffer allowed(const std::string& nodes) const {
+    write("/proc/self/status",
+          "Name:\ta\nMems_allowed:\t00000000,00000003\nMems_allowed_list:\t" + nodes + "\n");
+    return read_memory_offer(root);
+  }
+  std::string folder_ = "/sys/devices/system/node/";
+};
+
+// A batch system may confine a job to NUMA nodes without a memory control group.
+TEST_F(MemoryOfferOfNodes, ACpusetOffersTheMemoryOfItsNodes) {
+  const MemoryOffer first = allowed("0");
+  EXPECT_EQ(first.total_bytes, 8 * GiB);
+  EXPECT_EQ(first.available_bytes, 1 * GiB + (256 + 512 + 128) * MiB);
+  EXPECT_EQ(allowed("1").available_bytes, 8 * GiB);
+}
+
+// /proc/meminfo stands, whatever the files of the nodes say.
+TEST_F(MemoryOfferOfNodes, ACpusetOfAllNodesNarrowsNothing) {
+  for (const char* const nodes : {"0-1", "0-31"}) {
+    write(folder_ + "node0/meminfo", "Node 0 MemTotal: 4 kB\n");
+    const MemoryOffer offer = allowed(nodes);
+    EXPECT_EQ(offer.total_bytes, 16 * GiB) << nodes;
+    EXPECT_EQ(offer.available_bytes, 8 * GiB) << nodes;
+  }
+}
+
 TEST(MemoryOffer, ThisMachine) {
   const MemoryOffer offer = read_memory_offer();
   EXPECT_GT(offer.available_bytes, 0);
