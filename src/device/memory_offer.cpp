@@ -80,18 +80,33 @@ void narrow(MemoryOffer& offer, const std::string& mount, std::string path,
   }
 }
 
-// Narrows `offer` to the NUMA nodes that the cpuset of this process allows, where it leaves out
-// some that have memory. What they have available is counted as the kernel counts MemAvailable,
-// but for its reserve: free pages, page cache, and slabs that can be dropped.
+// Whether the memory of a host's GPUs is that of NUMA nodes without processors. Beside NVIDIA Grace
+// it is, unless the driver is told otherwise; nodes of other hosts without processors are memory of
+// the host (Intel Xeon Max, CXL).
+bool has_nodes_of_gpus(const std::string& root) {
+  std::string soc;
+  return std::ifstream(root + "/sys/devices/soc0/soc_id") >> soc && soc == "jep106:036b:0241";
+}
+
+bool holds(const std::vector<int>& numbers, int number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+// Narrows `offer` to the NUMA nodes that the cpuset of this process allows and that are not memory
+// of a GPU, where these are not all nodes with memory. What they have available is counted as the
+// kernel counts MemAvailable, but for its reserve: free pages, page cache, and slabs that can be
+// dropped.
 void narrow_to_nodes(MemoryOffer& offer, const std::string& root) {
   const std::string folder = root + "/sys/devices/system/node/";
   const std::vector<int> allowed = list_of(root + "/proc/self/status", "Mems_allowed_list:");
-  if (allowed.empty()) return;
+  const std::vector<int> of_host =
+      has_nodes_of_gpus(root) ? list_of(folder + "has_cpu") : std::vector<int>();
   const std::vector<int> nodes = list_of(folder + "has_memory");
   MemoryOffer inside{0, 0};
   bool is_part = false;
   for (const int node : nodes) {
-    if (std::find(allowed.begin(), allowed.end(), node) == allowed.end()) {
+    if ((!allowed.empty() && !holds(allowed, node)) ||
+        (!of_host.empty() && !holds(of_host, node))) {
       is_part = true;
       continue;
     }

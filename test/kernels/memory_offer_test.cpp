@@ -121,6 +121,18 @@ TEST_F(MemoryOfferOfNodes, ACpusetOfAllNodesNarrowsNothing) {
   }
 }
 
+// As beside Grace: the second node, without processors, is memory of a GPU. Xeon Max has such
+// nodes, too, of its own memory.
+TEST_F(MemoryOfferOfNodes, MemoryOfAGpuIsNotTheHosts) {
+  write(folder_ + "has_cpu", "0\n");
+  EXPECT_EQ(allowed("0-1").total_bytes, 16 * GiB);
+  write("/sys/devices/soc0/soc_id", "jep106:036b:0241\n");
+  EXPECT_EQ(allowed("0-1").total_bytes, 8 * GiB);
+  EXPECT_EQ(allowed("0-1").available_bytes, 1 * GiB + (256 + 512 + 128) * MiB);
+  write(folder_ + "has_cpu", "0-1\n");  // Grace alone, two sockets
+  EXPECT_EQ(allowed("0-1").total_bytes, 16 * GiB);
+}
+
 TEST(MemoryOffer, ThisMachine) {
   const MemoryOffer offer = read_memory_offer();
   EXPECT_GT(offer.available_bytes, 0);
