@@ -17,8 +17,13 @@ struct NvmlUtilization {
   unsigned int gpu, memory;  // percent
 };
 struct NvmlMemory {
-  unsigned long long total, free, used;  // bytes
+  unsigned long long total, free, used;  // bytes; used by the driver itself, too
 };
+struct NvmlMemoryV2 {
+  unsigned int version;
+  unsigned long long total, reserved, free, used;  // bytes; used: by processes
+};
+constexpr unsigned int nvml_memory_v2 = static_cast<unsigned int>(sizeof(NvmlMemoryV2)) | 2u << 24;
 
 struct Nvml {
   int (*init)() = nullptr;
@@ -32,6 +37,7 @@ struct Nvml {
   int (*utilization)(NvmlDevice, NvmlUtilization*) = nullptr;
   int (*clock)(NvmlDevice, int, unsigned int*) = nullptr;  // MHz
   int (*memory)(NvmlDevice, NvmlMemory*) = nullptr;
+  int (*memory_v2)(NvmlDevice, NvmlMemoryV2*) = nullptr;         // since R510; null: older
   int (*temperature)(NvmlDevice, int, unsigned int*) = nullptr;  // degrees Celsius
   int (*errors)(NvmlDevice, int, int, unsigned long long*) = nullptr;
 };
@@ -69,9 +75,8 @@ class GpuSensors : public Sensors {
     if (nvml_.utilization(device_, &busy) == nvml_success) reading.utilisation = 0.01 * busy.gpu;
     if (nvml_.clock(device_, nvml_clock_sm, &value) == nvml_success)
       reading.clock_ghz = 1e-3 * value;
-    NvmlMemory memory{};
-    if (nvml_.memory(device_, &memory) == nvml_success)
-      reading.memory_used_bytes = static_cast<double>(memory.used);
+    if (const std::optional<NvmlMemory> bytes = memory())
+      reading.memory_used_bytes = static_cast<double>(bytes->used);
     if (nvml_.temperature(device_, nvml_temperature_gpu, &value) == nvml_success)
       reading.temperature_c = value;
     reading.errors_corrected = errors(nvml_corrected);
@@ -82,6 +87,17 @@ class GpuSensors : public Sensors {
   const SensorFacts& facts() const override { return facts_; }
 
  private:
+  // Memory as nvidia-smi counts it: without what the driver takes for itself, hundreds of
+  // megabytes. A driver before R510 does not tell the two apart.
+  std::optional<NvmlMemory> memory() const {
+    NvmlMemoryV2 apart{nvml_memory_v2, 0, 0, 0, 0};
+    if (nvml_.memory_v2 != nullptr && nvml_.memory_v2(device_, &apart) == nvml_success)
+      return NvmlMemory{apart.total, apart.free, apart.used};
+    NvmlMemory together{};
+    if (nvml_.memory(device_, &together) == nvml_success) return together;
+    return std::nullopt;
+  }
+
   std::optional<double> errors(int kind) const {
     unsigned long long count = 0;
     if (nvml_.errors(device_, kind, nvml_since_driver, &count) != nvml_success) return std::nullopt;
@@ -115,6 +131,7 @@ class GpuSensors : public Sensors {
     library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) return ::dlerror();
     if (!find_all()) return library + " has no function " + missing_;
+    find("nvmlDeviceGetMemoryInfo_v2", nvml_.memory_v2);
     int status = nvml_.init();
     if (status != nvml_success) return std::string("nvmlInit_v2: ") + nvml_.error_string(status);
     initialised_ = true;
@@ -130,9 +147,8 @@ class GpuSensors : public Sensors {
     unsigned int limit_mw = 0;
     if (nvml_.power_limit(device_, &limit_mw) == nvml_success)
       facts_.power_limit_w = 1e-3 * limit_mw;
-    NvmlMemory memory{};
-    if (nvml_.memory(device_, &memory) == nvml_success)
-      facts_.memory_total_bytes = static_cast<double>(memory.total);
+    if (const std::optional<NvmlMemory> bytes = memory())
+      facts_.memory_total_bytes = static_cast<double>(bytes->total);
     unsigned long long energy_mj = 0;
     const int counter = nvml_.total_energy(device_, &energy_mj);
     has_energy_ = counter == nvml_success;

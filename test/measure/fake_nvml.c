@@ -1,6 +1,7 @@
 /* A libnvidia-ml.so.1 with one GPU, found at the addresses FAKE_NVML_BUS_IDS (0000:19:00.0). Its
  * energy counter gains 1 J at each look; with FAKE_NVML_OLD in the environment it has no such
- * counter, as GPUs before Volta. */
+ * counter, as GPUs before Volta. Compiled with FAKE_NVML_IS_R470 it is that of a driver before
+ * R510. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +9,16 @@
 #define FAKE_NVML_BUS_IDS "0000:19:00.0"
 #endif
 
-enum { success = 0, not_supported = 3, not_found = 6, gone = 15 };
+enum { success = 0, not_supported = 3, not_found = 6, gone = 15, version_mismatch = 25 };
 struct utilization {
   unsigned int gpu, memory;
 };
 struct memory {
   unsigned long long total, free, used;
+};
+struct memory_v2 {
+  unsigned int version;
+  unsigned long long total, reserved, free, used;
 };
 static int the_gpu;
 static unsigned long long energy_mj = 5000;
@@ -78,6 +83,17 @@ int nvmlDeviceGetMemoryInfo(void* device, struct memory* memory) {
   memory->free = memory->total - memory->used;
   return success;
 }
+#ifndef FAKE_NVML_IS_R470
+int nvmlDeviceGetMemoryInfo_v2(void* device, struct memory_v2* memory) {
+  (void)device;
+  if (memory->version != 0x2000028) return version_mismatch; /* 2, and a size of 40 */
+  memory->total = 85520809984ull;
+  memory->reserved = 500000000ull;
+  memory->used = 59500000000ull;
+  memory->free = memory->total - memory->reserved - memory->used;
+  return success;
+}
+#endif
 int nvmlDeviceGetTemperature(void* device, int sensor, unsigned int* celsius) {
   (void)device;
   *celsius = sensor == 0 ? 61 : 0; /* 0: the GPU's */

@@ -218,7 +218,7 @@ TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
   EXPECT_DOUBLE_EQ(reading.power_w.value(), 412.5);
   EXPECT_DOUBLE_EQ(reading.utilisation.value(), 0.97);
   EXPECT_DOUBLE_EQ(reading.clock_ghz.value(), 1.755);
-  EXPECT_DOUBLE_EQ(reading.memory_used_bytes.value(), 6e10);
+  EXPECT_DOUBLE_EQ(reading.memory_used_bytes.value(), 5.95e10);
   EXPECT_DOUBLE_EQ(reading.temperature_c.value(), 61.0);
   EXPECT_DOUBLE_EQ(reading.errors_corrected.value(), 7.0);
   EXPECT_DOUBLE_EQ(reading.errors_uncorrected.value(), 2.0);
@@ -229,6 +229,13 @@ TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
                 "clock: NVML, SM clock", "memory: NVML, all processes on the GPU",
                 "temperature: NVML, of the GPU",
                 "errors of memory: NVML, ECC since the driver was loaded"}));
+}
+
+// Before R510 the memory of the driver, 0.5 GB here, counts as used.
+TEST(GpuSensors, MemoryOfAnOldDriverIncludesItsOwn) {
+  const auto sensors = make_gpu_sensors("0000:19:00.0", FAKE_NVML_R470);
+  EXPECT_DOUBLE_EQ(sensors->read().memory_used_bytes.value(), 6e10);
+  EXPECT_DOUBLE_EQ(sensors->facts().memory_total_bytes.value(), 85520809984.0);
 }
 
 TEST(GpuSensors, TheLibraryIsShutDown) {
