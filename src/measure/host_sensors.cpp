@@ -162,7 +162,6 @@ class HostSensors : public Sensors {
         corrected_paths_(files_like(root, "/sys/devices/system/edac/mc/mc*/ce_count")),
         uncorrected_paths_(files_like(root, "/sys/devices/system/edac/mc/mc*/ue_count")),
         ticks_(processor_ticks(root)) {
-    facts_.name = "host";
     facts_.power_limit_w = counters_.power_limit_w();
     facts_.memory_total_bytes = meminfo(root, "MemTotal");
     facts_.sources.assign(

@@ -30,7 +30,6 @@ struct Nvml {
   int (*shutdown)() = nullptr;
   const char* (*error_string)(int) = nullptr;
   int (*device_by_bus_id)(const char*, NvmlDevice*) = nullptr;
-  int (*name)(NvmlDevice, char*, unsigned int) = nullptr;
   int (*power_usage)(NvmlDevice, unsigned int*) = nullptr;         // mW
   int (*power_limit)(NvmlDevice, unsigned int*) = nullptr;         // mW
   int (*total_energy)(NvmlDevice, unsigned long long*) = nullptr;  // mJ since the driver's start
@@ -48,7 +47,6 @@ class GpuSensors : public Sensors {
     const std::string why_not = open(pci_bus_id, library);
     if (!why_not.empty()) {
       device_ = nullptr;
-      facts_.name = "gpu";
       facts_.sources = {"power, energy, utilisation, clock and memory of the GPU: none, " +
                         why_not};
       return;
@@ -115,7 +113,6 @@ class GpuSensors : public Sensors {
     return find("nvmlInit_v2", nvml_.init) && find("nvmlShutdown", nvml_.shutdown) &&
            find("nvmlErrorString", nvml_.error_string) &&
            find("nvmlDeviceGetHandleByPciBusId_v2", nvml_.device_by_bus_id) &&
-           find("nvmlDeviceGetName", nvml_.name) &&
            find("nvmlDeviceGetPowerUsage", nvml_.power_usage) &&
            find("nvmlDeviceGetEnforcedPowerLimit", nvml_.power_limit) &&
            find("nvmlDeviceGetTotalEnergyConsumption", nvml_.total_energy) &&
@@ -142,8 +139,6 @@ class GpuSensors : public Sensors {
   }
 
   void read_facts() {
-    char name[96] = "";  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
-    if (nvml_.name(device_, name, sizeof name) == nvml_success) facts_.name = name;
     unsigned int limit_mw = 0;
     if (nvml_.power_limit(device_, &limit_mw) == nvml_success)
       facts_.power_limit_w = 1e-3 * limit_mw;

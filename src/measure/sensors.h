@@ -23,7 +23,6 @@ struct SensorReading {
 
 // Facts that do not change during a run.
 struct SensorFacts {
-  std::string name;  // "host", or what NVML calls the GPU
   std::optional<double> power_limit_w;
   std::optional<double> memory_total_bytes;
   // One line per quantity: where it comes from ("power: powercap package-0, dram"), or why it is

@@ -144,18 +144,18 @@ Peak peak_of(const Plan& plan, const RunParts& parts) {
   const PrecisionConfig& precision = plan.config.precision;
   const std::string type = precision.tf32 ? "tf32" : name_of(precision.compute);
   const double clock_ghz = parts.sensors ? parts.sensors->clock_ghz : 0.0;
-  const DevicePeak known = known_peak(device.name, type, clock_ghz);
+  const DeviceData* const sheet = find_device(device.name, device.memory_bytes);
+  const DevicePeak known = sheet == nullptr ? DevicePeak{} : peak_of(*sheet, type, clock_ghz);
   if (known.tflops > 0.0)
     return {known.tflops * device.per_rank, peak_source::known_device,
             clock_note(known, clock_ghz)};
   const double ceiling = parts.gemm_ceiling.tflops;
   return {ceiling, ceiling > 0.0 ? peak_source::measured : peak_source::none,
-          find_device(device.name) == nullptr
-              ? "no data sheet of '" + device.reported + "' with " +
-                    format_bytes(static_cast<int64_t>(device.memory_bytes)) +
-                    " is known: see gptbench --devices"
-              : "the data sheet of " + device.name + " has no peak in " + type +
-                    " at the clock of this run"};
+          sheet == nullptr ? "no data sheet of '" + device.reported + "' with " +
+                                 format_bytes(static_cast<int64_t>(device.memory_bytes)) +
+                                 " is known: see gptbench --devices"
+                           : "the data sheet of " + device.name + " has no peak in " + type +
+                                 " at the clock of this run"};
 }
 
 Record run_record(const Record& planned, const Plan& plan, const RunParts& parts) {

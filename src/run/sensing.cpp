@@ -58,7 +58,8 @@ DeviceFacts Sensing::device_facts(const MpiWorld& world, const Device& device) c
   if (world.rank() != 0) return {};
   const SystemInfo system = system_info();
   DeviceFacts facts;
-  facts.reported = on_gpu_ ? gpu_->sensors()->facts().name : system.cpu_model;
+  // CUDA's name, which tells a slice of a GPU from the GPU that NVML knows.
+  facts.reported = on_gpu_ ? device.info().model : system.cpu_model;
   facts.memory_bytes = static_cast<double>(device.memory_offer().total_bytes);
   // The memory of a host does not identify its processor, so 0 is passed.
   const DeviceData* const known = find_device(facts.reported, on_gpu_ ? facts.memory_bytes : 0.0);

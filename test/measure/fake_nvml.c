@@ -44,11 +44,6 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) {
   return strlen(id) == strlen("0000:19:00.0") && strstr(FAKE_NVML_BUS_IDS, id) != NULL ? success
                                                                                        : not_found;
 }
-int nvmlDeviceGetName(void* device, char* name, unsigned int length) {
-  (void)device;
-  strncpy(name, "NVIDIA H100 80GB HBM3", length);
-  return success;
-}
 int nvmlDeviceGetPowerUsage(void* device, unsigned int* mw) {
   (void)device;
   *mw = 412500;
