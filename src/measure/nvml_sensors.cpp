@@ -43,7 +43,8 @@ struct Nvml {
 
 class GpuSensors : public Sensors {
  public:
-  GpuSensors(const std::string& pci_bus_id, const std::string& library) {
+  GpuSensors(const std::string& pci_bus_id, GpuPart part, const std::string& library)
+      : is_whole_(part == GpuPart::whole) {
     const std::string why_not = open(pci_bus_id, library);
     if (!why_not.empty()) {
       device_ = nullptr;
@@ -68,7 +69,8 @@ class GpuSensors : public Sensors {
     if (has_energy_ && nvml_.total_energy(device_, &energy_mj) == nvml_success)
       reading.energy_j = 1e-3 * static_cast<double>(counted_mj_.advance(energy_mj));
     unsigned int value = 0;
-    if (nvml_.power_usage(device_, &value) == nvml_success) reading.power_w = 1e-3 * value;
+    if (is_whole_ && nvml_.power_usage(device_, &value) == nvml_success)
+      reading.power_w = 1e-3 * value;
     NvmlUtilization busy{};
     if (nvml_.utilization(device_, &busy) == nvml_success) reading.utilisation = 0.01 * busy.gpu;
     if (nvml_.clock(device_, nvml_clock_sm, &value) == nvml_success)
@@ -88,6 +90,7 @@ class GpuSensors : public Sensors {
   // Memory as nvidia-smi counts it: without what the driver takes for itself, hundreds of
   // megabytes. A driver before R510 does not tell the two apart.
   std::optional<NvmlMemory> memory() const {
+    if (!is_whole_) return std::nullopt;
     NvmlMemoryV2 apart{nvml_memory_v2, 0, 0, 0, 0};
     if (nvml_.memory_v2 != nullptr && nvml_.memory_v2(device_, &apart) == nvml_success)
       return NvmlMemory{apart.total, apart.free, apart.used};
@@ -140,13 +143,13 @@ class GpuSensors : public Sensors {
 
   void read_facts() {
     unsigned int limit_mw = 0;
-    if (nvml_.power_limit(device_, &limit_mw) == nvml_success)
+    if (is_whole_ && nvml_.power_limit(device_, &limit_mw) == nvml_success)
       facts_.power_limit_w = 1e-3 * limit_mw;
     if (const std::optional<NvmlMemory> bytes = memory())
       facts_.memory_total_bytes = static_cast<double>(bytes->total);
     unsigned long long energy_mj = 0;
     const int counter = nvml_.total_energy(device_, &energy_mj);
-    has_energy_ = counter == nvml_success;
+    has_energy_ = is_whole_ && counter == nvml_success;
     unsigned int power_mw = 0;
     const int power = nvml_.power_usage(device_, &power_mw);
     NvmlUtilization busy{};
@@ -159,13 +162,19 @@ class GpuSensors : public Sensors {
                                     ? std::string("NVML, ") + where
                                     : std::string("none, NVML: ") + nvml_.error_string(status)));
     };
-    if (has_energy_)
+    const std::string of_whole = ": none, NVML counts that of the whole GPU, this is a slice (MIG)";
+    if (!is_whole_)
+      facts_.sources.push_back("power and energy" + of_whole);
+    else if (has_energy_)
       source("power and energy", "energy counter", counter);
     else
       source("power and energy", "sampled power", power);
     source("utilisation", "part of its sampling period with a kernel running", utilisation);
     source("clock", "SM clock", clock);
-    source("memory", "all processes on the GPU", facts_.memory_total_bytes ? nvml_success : -1);
+    if (is_whole_)
+      source("memory", "all processes on the GPU", facts_.memory_total_bytes ? nvml_success : -1);
+    else
+      facts_.sources.push_back("memory" + of_whole);
     unsigned int celsius = 0;
     source("temperature", "of the GPU", nvml_.temperature(device_, nvml_temperature_gpu, &celsius));
     unsigned long long count = 0;
@@ -175,7 +184,7 @@ class GpuSensors : public Sensors {
 
   void* library_ = nullptr;
   Nvml nvml_;
-  bool initialised_ = false, has_energy_ = false;
+  bool is_whole_, initialised_ = false, has_energy_ = false;
   std::string missing_;
   NvmlDevice device_ = nullptr;
   WrappingCounter counted_mj_;
@@ -184,9 +193,13 @@ class GpuSensors : public Sensors {
 
 }  // namespace
 
-std::unique_ptr<Sensors> make_gpu_sensors(const std::string& pci_bus_id,
+GpuPart gpu_part_of(const std::string& model) {
+  return model.find(" MIG ") == std::string::npos ? GpuPart::whole : GpuPart::slice;
+}
+
+std::unique_ptr<Sensors> make_gpu_sensors(const std::string& pci_bus_id, GpuPart part,
                                           const std::string& library) {
-  return std::make_unique<GpuSensors>(pci_bus_id, library);
+  return std::make_unique<GpuSensors>(pci_bus_id, part, library);
 }
 
 }  // namespace gptbench

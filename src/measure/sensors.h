@@ -46,9 +46,16 @@ class Sensors {
 std::unique_ptr<Sensors> make_host_sensors(const std::vector<int>& cores,
                                            const std::string& root = "");
 
+// What a process has of a GPU: all of it, or a slice (MIG).
+enum class GpuPart { whole, slice };
+
+// The part by CUDA's name of the device: "NVIDIA A100-SXM4-40GB MIG 3g.20gb" is a slice.
+GpuPart gpu_part_of(const std::string& model);
+
 // The GPU at a PCI address ("0000:19:00.0") through `library`, which is loaded here and kept until
-// the sensors are gone. Where it cannot be, every reading is empty and facts() say why.
-std::unique_ptr<Sensors> make_gpu_sensors(const std::string& pci_bus_id,
+// the sensors are gone. Where it cannot be, every reading is empty and facts() say why. A slice has
+// no power, energy or memory: at its address NVML counts those of the whole GPU.
+std::unique_ptr<Sensors> make_gpu_sensors(const std::string& pci_bus_id, GpuPart part,
                                           const std::string& library = "libnvidia-ml.so.1");
 
 }  // namespace gptbench

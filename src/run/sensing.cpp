@@ -51,7 +51,8 @@ Sensing::Sensing(MpiWorld& world, const Device& device)
   const std::string& bus_id = device.info().pci_bus_id;
   const bool gpu_speaker =
       on_gpu_ && speaks_for(world, "node " + std::to_string(world.node()) + " " + bus_id);
-  gpu_ = std::make_unique<Sampler>(gpu_speaker ? make_gpu_sensors(bus_id) : nullptr);
+  gpu_ = std::make_unique<Sampler>(
+      gpu_speaker ? make_gpu_sensors(bus_id, gpu_part_of(device.info().model)) : nullptr);
 }
 
 DeviceFacts Sensing::device_facts(const MpiWorld& world, const Device& device) const {

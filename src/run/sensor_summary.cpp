@@ -117,10 +117,12 @@ std::optional<SensorSummary> summary_of(const GatheredSensors& gathered) {
 
   s.gpu_memory_used_bytes = gpus.largest(Units::memory_used);
   s.gpu_memory_bytes = gpus.largest(Units::memory_total);
-  MemoryEntry entry{"device_used", "in use on the device by all processes, as NVML counts", {}};
-  for (const double bytes : gathered.gpu_memory_used_bytes)
-    entry.bytes.push_back(static_cast<int64_t>(bytes));
-  s.memory.push_back(std::move(entry));
+  if (s.gpu_memory_used_bytes) {
+    MemoryEntry entry{"device_used", "in use on the device by all processes, as NVML counts", {}};
+    for (const double bytes : gathered.gpu_memory_used_bytes)
+      entry.bytes.push_back(static_cast<int64_t>(bytes));
+    s.memory.push_back(std::move(entry));
+  }
   s.note += "\n" + how_sampled(gpus, "gpu") + "\n" + gathered.gpu_sources;
   return s;
 }

@@ -208,7 +208,7 @@ TEST_F(MadeRoot, ErrorsOfAllMemoryControllers) {
 }
 
 TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
-  const auto sensors = make_gpu_sensors("0000:19:00.0", FAKE_NVML);
+  const auto sensors = make_gpu_sensors("0000:19:00.0", GpuPart::whole, FAKE_NVML);
   EXPECT_DOUBLE_EQ(sensors->facts().power_limit_w.value(), 700.0);
   EXPECT_DOUBLE_EQ(sensors->facts().memory_total_bytes.value(), 85520809984.0);
   const double before_j = sensors->read().energy_j.value();
@@ -232,9 +232,25 @@ TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
 
 // Before R510 the memory of the driver, 0.5 GB here, counts as used.
 TEST(GpuSensors, MemoryOfAnOldDriverIncludesItsOwn) {
-  const auto sensors = make_gpu_sensors("0000:19:00.0", FAKE_NVML_R470);
+  const auto sensors = make_gpu_sensors("0000:19:00.0", GpuPart::whole, FAKE_NVML_R470);
   EXPECT_DOUBLE_EQ(sensors->read().memory_used_bytes.value(), 6e10);
   EXPECT_DOUBLE_EQ(sensors->facts().memory_total_bytes.value(), 85520809984.0);
+}
+
+// A slice of a GPU is found at the address of the whole one.
+TEST(GpuSensors, ASliceHasNoFiguresOfTheWholeGpu) {
+  EXPECT_EQ(gpu_part_of("NVIDIA A100-SXM4-40GB MIG 3g.20gb"), GpuPart::slice);
+  EXPECT_EQ(gpu_part_of("NVIDIA A100-SXM4-40GB"), GpuPart::whole);
+  const auto sensors = make_gpu_sensors("0000:19:00.0", GpuPart::slice, FAKE_NVML);
+  const SensorFacts& facts = sensors->facts();
+  EXPECT_FALSE(facts.power_limit_w || facts.memory_total_bytes);
+  sensors->read();
+  const SensorReading reading = sensors->read();
+  EXPECT_FALSE(reading.energy_j || reading.power_w || reading.memory_used_bytes);
+  EXPECT_DOUBLE_EQ(reading.clock_ghz.value(), 1.755);
+  const std::string why = ": none, NVML counts that of the whole GPU, this is a slice (MIG)";
+  EXPECT_EQ(facts.sources[0], "power and energy" + why);
+  EXPECT_EQ(facts.sources[3], "memory" + why);
 }
 
 TEST(GpuSensors, TheLibraryIsShutDown) {
@@ -243,8 +259,8 @@ TEST(GpuSensors, TheLibraryIsShutDown) {
   const auto* const users = static_cast<const int*>(::dlsym(library, "fake_nvml_users"));
   ASSERT_NE(users, nullptr);
   {
-    const auto found = make_gpu_sensors("0000:19:00.0", FAKE_NVML);
-    const auto missing = make_gpu_sensors("0000:99:00.0", FAKE_NVML);
+    const auto found = make_gpu_sensors("0000:19:00.0", GpuPart::whole, FAKE_NVML);
+    const auto missing = make_gpu_sensors("0000:99:00.0", GpuPart::whole, FAKE_NVML);
     EXPECT_EQ(*users, 2);
   }
   EXPECT_EQ(*users, 0);
@@ -253,7 +269,7 @@ TEST(GpuSensors, TheLibraryIsShutDown) {
 
 TEST(GpuSensors, WithoutEnergyCounterPowerIsSampled) {
   ASSERT_EQ(::setenv("FAKE_NVML_OLD", "1", 1), 0);
-  const auto sensors = make_gpu_sensors("0000:19:00.0", FAKE_NVML);
+  const auto sensors = make_gpu_sensors("0000:19:00.0", GpuPart::whole, FAKE_NVML);
   const SensorReading reading = sensors->read();
   ::unsetenv("FAKE_NVML_OLD");
   EXPECT_FALSE(reading.energy_j.has_value());
@@ -264,7 +280,7 @@ TEST(GpuSensors, WithoutEnergyCounterPowerIsSampled) {
 
 TEST(GpuSensors, WhatFailsIsSaid) {
   const auto reason = [](const std::string& bus_id, const std::string& library) {
-    const auto sensors = make_gpu_sensors(bus_id, library);
+    const auto sensors = make_gpu_sensors(bus_id, GpuPart::whole, library);
     const SensorReading reading = sensors->read();
     EXPECT_FALSE(reading.energy_j || reading.power_w || reading.utilisation || reading.clock_ghz);
     return sensors->facts().sources.front();

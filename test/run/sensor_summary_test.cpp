@@ -83,6 +83,19 @@ TEST(SensorSummary, FiguresOfDevicesAreThoseOfGpusWhereThereAreAny) {
   EXPECT_EQ(s.memory[0].bytes, (std::vector<int64_t>{2000, 6000}));
 }
 
+// Zeros would look like memory that nobody uses.
+TEST(SensorSummary, MemoryThatNoGpuCountsIsAbsent) {
+  GatheredSensors gathered;
+  gathered.hosts = units({message(1.0)});
+  SensorTotals without_memory;
+  without_memory.readings = 2;
+  const SensorFacts none;
+  gathered.gpus = units({SensorUnits::message(&none, without_memory)});
+  gathered.ranks = 1;
+  gathered.gpu_memory_used_bytes = {0.0};
+  EXPECT_TRUE(summary_of(gathered).value().memory.empty());
+}
+
 // A sum over some of the units would be wrong.
 TEST(SensorSummary, WhatOneUnitLacksIsAbsent) {
   GatheredSensors gathered = two_hosts();
