@@ -157,6 +157,7 @@ class HostSensors : public Sensors {
   HostSensors(const std::vector<int>& cores, const std::string& root)
       : root_(root),
         counters_(root),
+        meters_(root),
         clock_(cores, root),
         temperature_paths_(temperature_files(root, temperature_source_)),
         corrected_paths_(files_like(root, "/sys/devices/system/edac/mc/mc*/ce_count")),
@@ -165,7 +166,7 @@ class HostSensors : public Sensors {
     facts_.power_limit_w = counters_.power_limit_w();
     facts_.memory_total_bytes = meminfo(root, "MemTotal");
     facts_.sources.assign(
-        {"power and energy: " + counters_.source(),
+        {"power and energy: " + (has_meters() ? meters_.source() : counters_.source()),
          std::string("utilisation: ") + (ticks_.all > 0.0 ? "/proc/stat, all processors of the node"
                                                           : "none, /proc/stat cannot be read"),
          "clock: " + clock_.source(),
@@ -180,6 +181,7 @@ class HostSensors : public Sensors {
   SensorReading read() override {
     SensorReading reading;
     reading.energy_j = counters_.energy_j();
+    if (has_meters()) reading.power_w = meters_.power_w();
     const Ticks now = processor_ticks(root_);
     if (now.all > ticks_.all) {
       reading.utilisation = std::clamp((now.busy - ticks_.busy) / (now.all - ticks_.all), 0.0, 1.0);
@@ -200,8 +202,11 @@ class HostSensors : public Sensors {
   const SensorFacts& facts() const override { return facts_; }
 
  private:
+  bool has_meters() const { return !counters_.available() && meters_.available(); }
+
   std::string root_;
   EnergyCounters counters_;
+  PowerMeters meters_;
   Clock clock_;
   std::string temperature_source_;
   std::vector<std::string> temperature_paths_, corrected_paths_, uncorrected_paths_;

@@ -102,4 +102,29 @@ std::optional<double> EnergyCounters::energy_j() {
   return joules;
 }
 
+PowerMeters::PowerMeters(const std::string& root) {
+  const std::string folder = root + "/sys/class/hwmon", prefix = "Grace Power";
+  std::vector<std::string> labels;
+  for (const std::string& name : names_in(folder)) {
+    const std::string device = folder + "/" + name + "/device/";
+    const std::string label = first_line(device + "power1_oem_info");
+    if (label.compare(0, prefix.size(), prefix) != 0) continue;
+    paths_.push_back(device + "power1_average");
+    labels.push_back(label);
+  }
+  std::sort(labels.begin(), labels.end());
+  source_ = "hwmon " + join(labels, ", ");
+}
+
+std::optional<double> PowerMeters::power_w() const {
+  double microwatts = 0.0;
+  for (const std::string& path : paths_) {
+    const std::optional<uint64_t> value = read_count(path);
+    if (!value) return std::nullopt;
+    microwatts += static_cast<double>(*value);
+  }
+  if (paths_.empty()) return std::nullopt;
+  return 1e-6 * microwatts;
+}
+
 }  // namespace gptbench

@@ -1,4 +1,4 @@
-// Energy counters of a host.
+// Energy counters and power meters of a host.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,25 @@ class EnergyCounters {
 
   std::vector<Counter> counters_;
   std::optional<double> power_limit_w_;
+  std::string source_;
+};
+
+// ACPI power meters of hosts without energy counters: NVIDIA Grace. Those that the firmware labels
+// "Grace Power Socket N" are taken: processor and memory of a socket. "CPU Power" and "SysIO Power"
+// are parts of it; "Module Power Socket N" holds the GPU, which NVML counts.
+class PowerMeters {
+ public:
+  explicit PowerMeters(const std::string& root);
+
+  // Watts of all sockets, as the meters average them; absent where there is no meter, or one cannot
+  // be read.
+  std::optional<double> power_w() const;
+  bool available() const { return !paths_.empty(); }
+  // "hwmon Grace Power Socket 0, Grace Power Socket 1".
+  const std::string& source() const { return source_; }
+
+ private:
+  std::vector<std::string> paths_;
   std::string source_;
 };
 

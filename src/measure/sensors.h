@@ -38,11 +38,12 @@ class Sensors {
   virtual const SensorFacts& facts() const = 0;
 };
 
-// The node's host: energy from powercap (RAPL) zones or, on Cray systems, pm_counters; utilisation
-// of all its processors from /proc/stat; clock of the first four of the processors `cores` (of
-// processor 0 where empty) from cpufreq, else of all of them from /proc/cpuinfo; temperature from
-// hwmon (coretemp, k10temp, ...), else thermal zones; memory from /proc/meminfo, its errors from
-// EDAC. `root` is put before every path: tests lay out a tree of their own.
+// The node's host: energy from powercap (RAPL) zones or, on Cray systems, pm_counters, else power
+// from the meters of NVIDIA Grace; utilisation of all its processors from /proc/stat; clock of the
+// first four of the processors `cores` (of processor 0 where empty) from cpufreq, else of all of
+// them from /proc/cpuinfo; temperature from hwmon (coretemp, k10temp, ...), else thermal zones;
+// memory from /proc/meminfo, its errors from EDAC. `root` is put before every path: tests lay out a
+// tree of their own.
 std::unique_ptr<Sensors> make_host_sensors(const std::vector<int>& cores,
                                            const std::string& root = "");
 

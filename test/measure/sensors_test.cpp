@@ -113,6 +113,33 @@ TEST_F(MadeRoot, CrayNodesStateTheirLimitInWatts) {
   EXPECT_DOUBLE_EQ(EnergyCounters(root()).power_limit_w().value(), 2800.0);
 }
 
+// As two sockets of a Grace Hopper node. The meters of parts, and of processor and GPU together,
+// would count twice.
+TEST_F(MadeRoot, GraceIsMeteredBySocket) {
+  const auto meter = [&](int number, const std::string& label, const std::string& microwatts) {
+    const std::string device = "sys/class/hwmon/hwmon" + std::to_string(number) + "/device/";
+    put(device + "power1_oem_info", label + "\n");
+    put(device + "power1_average", microwatts + "\n");
+  };
+  put("sys/class/hwmon/hwmon0/name", "nvme\n");
+  meter(1, "Module Power Socket 0", "900000000");
+  meter(2, "Grace Power Socket 1", "150500000");
+  meter(3, "CPU Power Socket 0", "90000000");
+  meter(4, "SysIO Power Socket 0", "20000000");
+  meter(5, "Grace Power Socket 0", "120000000");
+  const auto sensors = make_host_sensors({}, root());
+  EXPECT_DOUBLE_EQ(sensors->read().power_w.value(), 270.5);
+  EXPECT_FALSE(sensors->read().energy_j.has_value());
+  EXPECT_EQ(source(sensors->facts(), "power"),
+            "power and energy: hwmon Grace Power Socket 0, Grace Power Socket 1");
+  fs::remove(root_ / "sys/class/hwmon/hwmon5/device/power1_average");
+  EXPECT_FALSE(sensors->read().power_w.has_value());
+  // Counters of energy go first.
+  put("sys/cray/pm_counters/energy", "253164 J 1700000000 us\n");
+  EXPECT_EQ(source(make_host_sensors({}, root())->facts(), "power"),
+            "power and energy: pm_counters, the whole node");
+}
+
 TEST_F(MadeRoot, HostOffersWhatItsFilesHold) {
   put("proc/stat", "cpu  100 0 100 700 100 0 0 0 50 0\ncpu0 1 2 3\n");
   put("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 10 kB\nMemAvailable:    600 kB\n");
