@@ -32,9 +32,19 @@ double RunRates::tflops(const std::string& convention, bool hardware) const {
 }
 
 double RunRates::known_peak(Precision type) const {
-  return gptbench::known_peak(device_name_of(*record_), name_of(type),
-                              record_->summary.device.clock_ghz)
-      .tflops;
+  const Summary& s = record_->summary;
+  const auto of_sheet = [&](const std::string& of_type) {
+    return gptbench::known_peak(device_name_of(*record_), of_type, s.device.clock_ghz).tflops;
+  };
+  const RunDeck deck(*record_);
+  const std::string device = deck.text("run", "device");
+  if (device != name_of(DeviceKind::host) && device != name_of(DeviceKind::ref))
+    return of_sheet(name_of(type));
+  // The sheet of a processor is that of a socket. The recorded peak tells how much of it a rank
+  // has.
+  const double of_socket = of_sheet(deck.text("precision", "compute", name_of(Precision::fp32)));
+  if (s.peak.source != peak_source::known_device || of_socket <= 0.0) return 0.0;
+  return of_sheet(name_of(type)) * s.peak.tflops / of_socket;
 }
 
 double RunRates::peak_tflops() const {

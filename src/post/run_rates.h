@@ -63,6 +63,7 @@ class RunRates {
                                                            bool hardware) const;
 
  private:
+  // Peak per device (per rank of a host) by the data sheet; 0: not known.
   double known_peak(Precision type) const;
   // Whether utilisations are against the data sheet's peaks of bf16 and of fp8.
   bool is_against_both() const;

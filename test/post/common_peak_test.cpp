@@ -108,5 +108,21 @@ TEST(CommonPeak, BothOfADeviceThatIsNotKnown) {
   EXPECT_EQ(values[0].second, run.rates().utilisation_percent("causal", false));
 }
 
+// A data sheet has the peak of a socket, which 24 ranks share here; the recorded peak says so.
+TEST(CommonPeak, APeakOfAHostIsThatOfARanksShare) {
+  Record r = made_record();
+  set_key(r, "run", "device", std::string("host"));
+  set_key(r, "precision", "compute", std::string("fp16"));
+  r.summary.device.name = "h100_80gb";  // no processor has a peak in bf16 by its data sheet
+  r.summary.peak.source = "known device";
+  r.summary.peak.tflops = 989.5 / 24.0;
+  const auto peak = [&] { return RunView(r, {"", 0.0, "bf16"}).rates().peak_tflops(); };
+  EXPECT_DOUBLE_EQ(peak(), 989.5 / 24.0);
+  r.summary.peak.source = "deck";  // of any meaning
+  EXPECT_EQ(peak(), 0.0);
+  set_key(r, "run", "device", std::string("cuda"));
+  EXPECT_DOUBLE_EQ(peak(), 989.5);
+}
+
 }  // namespace
 }  // namespace gptbench
