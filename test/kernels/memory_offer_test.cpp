@@ -126,6 +126,8 @@ TEST_F(MemoryOfferOfNodes, ACpusetOfAllNodesNarrowsNothing) {
 TEST_F(MemoryOfferOfNodes, MemoryOfAGpuIsNotTheHosts) {
   write(folder_ + "has_cpu", "0\n");
   EXPECT_EQ(allowed("0-1").total_bytes, 16 * GiB);
+  write("/sys/devices/soc0/soc_id", "jep106:0a16:0001\n");  // another processor
+  EXPECT_EQ(allowed("0-1").total_bytes, 16 * GiB);
   write("/sys/devices/soc0/soc_id", "jep106:036b:0241\n");
   EXPECT_EQ(allowed("0-1").total_bytes, 8 * GiB);
   EXPECT_EQ(allowed("0-1").available_bytes, 1 * GiB + (256 + 512 + 128) * MiB);
