@@ -12,10 +12,12 @@ mkdir -p work/bin
 cd work || exit 1
 for command in pjsub pjstat pjdel; do ln -s "$here/pjm_stand_in.sh" bin/$command; done
 # What ranks print goes to a file, that of -std or one of its own, as on Fugaku. Jobs have an environment of their own,
-# without the options of a sanitizer.
+# without the options of a sanitizer. Sub jobs start at the same time: Open MPI 4 would remove the folder of one that
+# ends while another is about to write there (its issue 8510).
 cat >bin/mpiexec <<MPIEXEC
 #!/bin/sh
-export ASAN_OPTIONS=${ASAN_OPTIONS:-}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-} OMPI_MCA_orte_tmpdir_base=${OMPI_MCA_orte_tmpdir_base:-/tmp}/\$\$
+mkdir -p "\$OMPI_MCA_orte_tmpdir_base"
 printed=output.\${PJM_JOBID:-0}
 if [ "\$1" = -std ]; then printed=\$2 && shift 2; fi
 shift
