@@ -136,8 +136,8 @@ void expect_scales_of_history(const Devices& devices, int64_t length) {
   }
 }
 
-// Histories of 3 steps, and of more than a GPU has slices of one (8). The step behind a full history
-// overwrites the first.
+// Histories of 3 steps, and of more than a GPU has slices of one (8). The step behind a full
+// history overwrites the first.
 TYPED_TEST(HostKernel, Fp8ScalesFollowTheHistory) {
   for (const int64_t length : {3, 20}) {
     SCOPED_TRACE(testing::Message() << "history of " << length);
