@@ -231,7 +231,8 @@ class Loader {
     write_fp8_scaling(resources_, factors);
   }
 
-  // Of one group at a time, whose batches are some MB: a parallel file system serves several.
+  // Ranks of a group that read at the same time, some MB each: a parallel file system serves
+  // several readers faster than one.
   static constexpr int64_t most_readers = 16;
 
   Resources& resources_;

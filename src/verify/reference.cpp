@@ -33,8 +33,8 @@ Tensors read_all(MpiWorld* world, Engine& engine, const Plan& plan, Role role) {
   return tensors;
 }
 
-// Linux grants more memory than it has, and would end the run without a word. With its state and
-// two more sets of numbers.
+// Linux grants more memory than it has, and would end the run without a word. The reference takes
+// what it plans, and a double each for the gradient and the change of every parameter.
 void check_memory_of_reference(const Device& device, const Plan& plan) {
   int64_t need = total(plan.class_bytes);
   for (const LogicalTensor& tensor : plan.tensors)

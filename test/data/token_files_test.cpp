@@ -140,7 +140,8 @@ TEST(TokenFiles, MayBeMoreThanThisProcessMayOpen) {
   for (int i = 0; i < 60; ++i) scratch.write(std::to_string(100 + i), "abcde");
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  if (before.rlim_max < 100) GTEST_SKIP() << "no more than " << before.rlim_max << " open files";
+  if (before.rlim_max < 100)
+    GTEST_SKIP() << "the hard limit of open files is " << before.rlim_max << ", the test opens 60";
   rlimit limit = before;
   limit.rlim_cur = 40;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);

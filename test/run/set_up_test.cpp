@@ -33,7 +33,8 @@ std::string refusal_of(const SmallModel& m) {
   return "";
 }
 
-// Of 3.2e9 parameters each rank holds 1.6e9, fewer than 2^31.
+// A layer of 16,384 channels has 3.2e9 parameters. Each of two ranks holds 1.6e9 of them, fewer
+// than 2^31, but the collective has them all.
 TEST(MessageSizes, OfCollectivesAreThoseOfAllRanks) {
   EXPECT_EQ(refusal_of(one_layer(13312, 3)), "");  // 2.127e9, beside 2.147e9
   EXPECT_NE(refusal_of(one_layer(16384, 3)).find("all_gather along the shard axis has 32"),
