@@ -34,9 +34,10 @@ void add_stage(Traffic& traffic, const Plan& plan, int64_t ranks_per_node) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     if (!is_message(op.kind) || op.kind == OpKind::receive) return;
     const double payload = static_cast<double>(payload_bytes(op, rows) * times);
-    const int32_t peer = op.as<MessageSize>().peer;
+    const MessageSize& size = op.as<MessageSize>();
+    const int32_t peer = size.peer;
     Sent& each = sent[{op.axis, peer}];
-    (payload_bytes(op, 0) != payload_bytes(op, 1) ? each.of_rows : each.other) +=
+    (size.count.columns > 0 ? each.of_rows : each.other) +=
         peer >= 0 ? payload : payload * ring_share(op.kind, grid.size_of(op.axis));
   });
   const int64_t global_batch = plan.config.batch.global_batch_size;

@@ -66,20 +66,33 @@ TEST(Traffic, StagesOnNodes) {
     EXPECT_DOUBLE_EQ(bytes.between_bytes, 0.0) << name_of(axis);
 }
 
-// Messages of rows follow the sequences: two, one and one of four, two each of six.
+// Messages of rows follow the sequences: two, one and one of four, two each of six. Under sequence
+// parallelism a tensor-parallel rank sends its part of the rows to the next stage.
 TEST(Traffic, ReplicasOfDifferentShares) {
   SmallModel model;
   model.tensor_parallel = 2;
   model.data_parallel = 3;
+  model.pipeline_parallel = 2;
   model.micro_batch = 1;
-  const auto bytes_of = [&](int64_t global_batch, Axis axis) {
-    model.global_batch = global_batch;
-    return traffic_of(plan_of(model), 6).at(axis).within_bytes;
-  };
-  const double sequence = bytes_of(6, Axis::tensor) - bytes_of(5, Axis::tensor);
-  EXPECT_GT(sequence, 0.0);
-  EXPECT_DOUBLE_EQ(bytes_of(5, Axis::tensor) - bytes_of(4, Axis::tensor), sequence);
-  EXPECT_DOUBLE_EQ(bytes_of(4, Axis::data), bytes_of(6, Axis::data));
+  for (const bool sequence_parallel : {false, true}) {
+    SCOPED_TRACE(sequence_parallel);
+    model.sequence_parallel = sequence_parallel;
+    const auto bytes_of = [&](int64_t global_batch, Axis axis) {
+      model.global_batch = global_batch;
+      return traffic_of(plan_of(model), 12).at(axis).within_bytes;
+    };
+    for (const Axis axis : {Axis::tensor, Axis::pipeline}) {
+      SCOPED_TRACE(name_of(axis));
+      const double sequence = bytes_of(6, axis) - bytes_of(5, axis);
+      EXPECT_GT(sequence, 0.0);
+      EXPECT_DOUBLE_EQ(bytes_of(5, axis) - bytes_of(4, axis), sequence);
+    }
+    // Output and gradient of a sequence between the stages: 4 x 8 floats each, in two halves, or
+    // whole from both tensor-parallel ranks.
+    EXPECT_DOUBLE_EQ(bytes_of(5, Axis::pipeline),
+                     5.0 * 2.0 * 4.0 * 8.0 * 4.0 * (sequence_parallel ? 1.0 : 2.0));
+    EXPECT_DOUBLE_EQ(bytes_of(4, Axis::data), bytes_of(6, Axis::data));
+  }
 }
 
 }  // namespace
