@@ -13,10 +13,10 @@ int64_t staging_bytes(const Plan& plan, QueueId queue) {
     if (op.queue != queue) return;
     if (is_transfer(op.kind) && plan.config.parallel.offload_target == OffloadTarget::file)
       largest = std::max(largest, std::min(file_piece_bytes, transfer_bytes(plan, op, all_rows)));
-    if (!is_message(op.kind)) return;
+    if (!is_message(op.kind) || plan.config.run.comm == CommLibrary::nccl) return;
     const int64_t full = payload_bytes(op, all_rows);
-    const bool in_parts = op.kind == OpKind::reduce_scatter || op.kind == OpKind::all_gather;
-    largest = std::max(largest, full + (in_parts ? full / plan.grid.size_of(op.axis) : 0));
+    const bool scatters = op.kind == OpKind::reduce_scatter;
+    largest = std::max(largest, full + (scatters ? full / plan.grid.size_of(op.axis) : 0));
   });
   return largest;
 }

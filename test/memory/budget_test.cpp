@@ -146,6 +146,25 @@ TEST(Budget, TheNodeHoldsWhatIsNotOnTheDevice) {
   EXPECT_EQ(on_host.need_bytes, world.node_sum(pib + staging_bytes(plan) + runtime_bytes_per_rank));
 }
 
+// Messages by MPI pass through memory of the node, those of NCCL do not. The need of a node is seen
+// where it is too large.
+TEST(Budget, MessagesOfNcclPassNoHostMemory) {
+  MpiWorld world(nullptr, nullptr);
+  constexpr int64_t pib = int64_t{1} << 50;
+  SmallModel m;
+  m.data_parallel = world.size();
+  m.zero_stage = world.size() > 1 ? 3 : 0;
+  m.global_batch = world.size();
+  EXPECT_EQ(staging_bytes(make_plan(resolved_config(m), world.size(), world.rank())) > 0,
+            world.size() > 1);
+  m.comm = "nccl";
+  Plan plan = make_plan(resolved_config(m), world.size(), world.rank());
+  plan.class_bytes[static_cast<size_t>(MemoryClass::host)] = pib;
+  const MemoryBudget budget = agree_on_memory(world, OwnMemoryDevice(4 * pib, world.rank()), plan);
+  EXPECT_FALSE(budget.fits);
+  EXPECT_EQ(budget.need_bytes, world.node_sum(pib + runtime_bytes_per_rank));
+}
+
 // NCCL reduces on the device, without memory of the MPI library.
 TEST(Budget, ReduceScatterOfNcclTakesNoArrays) {
   MpiWorld world(nullptr, nullptr);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "configs.h"
 
 namespace gptbench {
@@ -13,8 +15,8 @@ Plan plan_of(const SmallModel& m, int64_t rank) {
 
 }  // namespace
 
-// The data axis of two ranks sums whole gradients (ZeRO 0), or gathers them in two parts (ZeRO 1 to
-// 3), of which one lies beside.
+// The data axis of two ranks sums whole gradients (ZeRO 0), or scatters them in two parts (ZeRO 1
+// to 3), of which one lies beside.
 TEST(Staging, HoldsTheLargestMessageOfAQueue) {
   SmallModel m;
   m.data_parallel = 2;
@@ -25,7 +27,7 @@ TEST(Staging, HoldsTheLargestMessageOfAQueue) {
     for (const Op& op : plan.ops)
       if (is_message(op.kind) && op.queue == QueueId::data && op.row_count == 0) {
         const int64_t bytes = payload_bytes(op, 0);
-        largest = std::max(largest, op.kind == OpKind::all_reduce ? bytes : bytes * 3 / 2);
+        largest = std::max(largest, op.kind == OpKind::reduce_scatter ? bytes * 3 / 2 : bytes);
       }
     EXPECT_GT(largest, 0);
     EXPECT_EQ(staging_bytes(plan, QueueId::data), largest) << stage;
@@ -45,6 +47,33 @@ TEST(Staging, OfStagesIsAMicroBatch) {
   int64_t sum = 0;
   for (int q = 0; q < num_queues; ++q) sum += staging_bytes(plan, static_cast<QueueId>(q));
   EXPECT_EQ(staging_bytes(plan), sum);
+}
+
+// The input of a checkpointed segment, 2 x 4 rows of 8 floats, is gathered around this rank's part
+// of it. The other messages of the queue sum arrays of the same size, or are smaller.
+TEST(Staging, GathersTakeTheFullArrayAlone) {
+  SmallModel m;
+  m.tensor_parallel = 2;
+  m.recompute = "full";
+  m.partition_checkpoints = true;
+  const Plan plan = plan_of(m, 1);
+  EXPECT_TRUE(std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::all_gather && op.queue == QueueId::tensor &&
+           payload_bytes(op, plan.micro_batches.rows) == 2 * 4 * 8 * 4;
+  }));
+  EXPECT_EQ(staging_bytes(plan, QueueId::tensor), 2 * 4 * 8 * 4);
+}
+
+// NCCL sends from the device's memory; files are out of its reach.
+TEST(Staging, NcclLeavesPiecesOfFiles) {
+  SmallModel m;
+  m.comm = "nccl";
+  m.data_parallel = 2;
+  m.zero_stage = 2;
+  EXPECT_EQ(staging_bytes(plan_of(m, 1)), 0);
+  m.offload = "optimizer";
+  m.offload_target = "file";
+  EXPECT_GT(staging_bytes(plan_of(m, 1)), 0);
 }
 
 }  // namespace gptbench
