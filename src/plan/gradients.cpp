@@ -44,7 +44,7 @@ void Gradients::fold(int unit) {
 }
 
 void Gradients::reduce(int unit, bool last) {
-  if (unit >= 0 && !layout_.reduces_each && last) emit_reduction(unit);
+  if (unit >= 0 && reduces_once() && last) emit_reduction(unit);
 }
 
 // Under sequence parallelism each tensor-parallel rank has seen its own rows alone, so that

@@ -22,6 +22,9 @@ class Gradients {
   bool is_open_all_step() const { return !layout_.forms_each(); }
   // Whether the GEMM that forms the gradient of a matrix assigns it or adds to it.
   GradientSum sum_of(int tensor) const;
+  // Whether gradients are reduced once per step, as the last micro-batch completes them; else with
+  // each micro-batch.
+  bool reduces_once() const { return !layout_.reduces_each; }
   // This micro-batch has accumulated to a unit all that it will until the next open().
   void fold(int unit);
   // `last`: the last micro-batch has been folded; its sum is reduced where that happens once.

@@ -46,7 +46,6 @@ class StagePrograms {
       receive(ProgramKind::receive_backward, QueueId::receive_backward, message(+1, tag + 1),
               {stream_.dx}, chunk.end_layer);
     program(ProgramKind::forward, [&] { emit_forward(); });
-    const bool shares = stage_.plan.grid.size_of(Axis::zero) > 1 || stage_.sp > 1;
     Pass pass;
     pass.weights = !stage_.splits;
     backward(ProgramKind::backward, pass);
@@ -55,7 +54,9 @@ class StagePrograms {
       pass.weights = true;
       backward(ProgramKind::weight, pass);
     }
-    if (!shares) return;
+    // The last micro-batch has a program of its own where it alone is followed by a reduction.
+    const bool reduces = stage_.plan.grid.size_of(Axis::zero) > 1 || stage_.sp > 1;
+    if (!reduces || !stage_.gradients.reduces_once()) return;
     pass.last = true;
     backward(stage_.splits ? ProgramKind::weight_last : ProgramKind::backward_last, pass);
   }

@@ -139,6 +139,36 @@ TEST(Plan, SizeDoesNotGrowWithTheRanks) {
   EXPECT_EQ(tasks_of(many).size(), 2u + 2u * 1024u);
 }
 
+// A backward program for the last micro-batch would repeat the other one where no gradient is
+// reduced, or all are with every micro-batch (ZeRO 2 and 3, run.deterministic).
+TEST(Plan, TheLastMicroBatchHasItsOwnProgramWhereGradientsAreReducedOnce) {
+  const auto programs = [](const SmallModel& m, ProgramKind kind) {
+    const Plan plan = make_plan(resolved_config(m), m.ranks(), 0);
+    return std::count_if(plan.programs.begin(), plan.programs.end(),
+                         [kind](const Program& program) { return program.kind == kind; });
+  };
+  SmallModel m;
+  EXPECT_EQ(programs(m, ProgramKind::backward_last), 0);
+  m.data_parallel = 2;
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    m.zero_stage = stage;
+    m.deterministic = false;
+    EXPECT_EQ(programs(m, ProgramKind::backward_last), stage < 2 ? 1 : 0) << stage;
+    m.deterministic = true;
+    EXPECT_EQ(programs(m, ProgramKind::backward_last), 0) << stage;
+    EXPECT_EQ(programs(m, ProgramKind::backward), 1) << stage;
+  }
+  SmallModel rows, split;  // gradients of norms are sums over rows that ranks divide
+  rows.tensor_parallel = 2;
+  rows.sequence_parallel = true;
+  EXPECT_EQ(programs(rows, ProgramKind::backward_last), 1);
+  split.data_parallel = 2;
+  split.pipeline_parallel = 2;
+  split.schedule = "zero_bubble";
+  EXPECT_EQ(programs(split, ProgramKind::weight_last), 1);
+  EXPECT_EQ(programs(split, ProgramKind::backward_last), 0);
+}
+
 // Calls and rows of each operation as they are issued, and as they are grouped for sums over a
 // step.
 TEST(Plan, GroupsOfOperationsAreThoseIssued) {
