@@ -23,7 +23,9 @@
 namespace gptbench {
 
 // Scalars that stay on the device: doubles in the buffer BufferIndex::scalars, before the partial
-// sums of the gradient's norm. `unused` takes what nobody reads.
+// sums of the gradient's norm. The first three lie side by side in this order: one message sums
+// them over all ranks, without the first where there is no next-sentence head. `unused` takes what
+// nobody reads, and is the last.
 enum class Scalar : int64_t {
   sentence_loss_sum,  // of the next-sentence head
   loss_sum,
@@ -36,7 +38,7 @@ enum class Scalar : int64_t {
   target_weight,    // where sequences are padded: 1 / (rows of the global batch with a target)
   unused
 };
-constexpr int64_t num_scalars = 10;
+constexpr int64_t num_scalars = static_cast<int64_t>(Scalar::unused) + 1;
 
 // One kind of communication, a step: operations, the messages they are cut into (plan/messages.h),
 // and payload bytes of the full array.
