@@ -237,7 +237,7 @@ RunEnd train_attempt(const Session& session, Sensing& sensing, const Plan& plan,
                      const Record& planned, RunParts& parts) {
   MpiWorld& world = session.world;
   check_graphs(plan);
-  check_messages(world, plan);
+  agreed(world, [&] { check_message_sizes(plan); });
   const MemoryBudget budget = agree_on_memory(world, session.device, plan);
   if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
 

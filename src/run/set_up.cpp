@@ -57,10 +57,6 @@ void check_message_sizes(const Plan& plan) {
   }
 }
 
-void check_messages(MpiWorld& world, const Plan& plan) {
-  agreed(world, [&] { check_message_sizes(plan); });
-}
-
 void allow_graphs(MpiWorld& world, Engine& engine, const Plan& plan) {
   if (plan.buffer_index.corrections < 0 || !replay_obstacle(plan).empty()) return;
   const bool required = plan.config.run.cuda_graph == CudaGraph::true_;

@@ -36,9 +36,6 @@ void check_graphs(const Plan& plan);
 // multiplies it by a number of ranks in int. All-reduces are cut (plan/messages.h). Local.
 void check_message_sizes(const Plan& plan);
 
-// Collective. The same of all ranks' plans; throws AgreedError.
-void check_messages(MpiWorld& world, const Plan& plan);
-
 // Collective. Enables CUDA graphs where deck and plan allow them.
 void allow_graphs(MpiWorld& world, Engine& engine, const Plan& plan);
 
