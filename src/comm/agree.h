@@ -1,4 +1,4 @@
-// Agreement of all ranks on an error that some of them met.
+// Agreement of all ranks on what some of them met: an error, or a reason in words.
 #pragma once
 
 #include <string>
@@ -35,6 +35,18 @@ void agreed(MpiWorld& world, Local local) {
   if (world.rank() == 0) message = all[static_cast<size_t>(first)];
   world.broadcast(message);
   throw AgreedError(static_cast<Exit>(code), message);
+}
+
+// Collective. The text of the lowest rank that has one, on all ranks; "" where none has.
+inline std::string first_text(MpiWorld& world, const std::string& mine) {
+  std::string first;
+  for (const std::string& text : world.gather(mine)) {
+    if (text.empty()) continue;
+    first = text;
+    break;
+  }
+  world.broadcast(first);
+  return first;
 }
 
 }  // namespace gptbench

@@ -3,6 +3,25 @@
 #include "plan/tasks.h"
 
 namespace gptbench {
+namespace {
+
+// Of one step.
+int64_t bytes_of_a_set(const Plan& plan) {
+  int64_t bytes = 2 * InputMemory::reserved_bytes(sizeof(double));  // load_constants
+  for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
+    if (!is_input(plan.ops[static_cast<size_t>(i)].kind)) return;
+    constexpr int64_t max_arrays = 3;
+    bytes += max_arrays * times *
+             InputMemory::reserved_bytes(rows * size_of(DType::i32) + sizeof(double));
+  });
+  return bytes;
+}
+
+}  // namespace
+
+int64_t replayed_input_bytes(const Plan& plan) {
+  return InputMemory::num_sets * bytes_of_a_set(plan);
+}
 
 StepInputs::StepInputs(Resources& resources, const TokenSource& source, Failure& failure)
     : resources_(resources),
@@ -12,14 +31,7 @@ StepInputs::StepInputs(Resources& resources, const TokenSource& source, Failure&
       constants_(resources.plan.config) {}
 
 bool StepInputs::allocate() {
-  int64_t bytes = 2 * InputMemory::reserved_bytes(sizeof(double));  // load_constants
-  for_each_operation(plan(), [&](int32_t i, int64_t rows, int64_t times) {
-    if (!is_input(plan().ops[static_cast<size_t>(i)].kind)) return;
-    constexpr int64_t max_arrays = 3;
-    bytes += max_arrays * times *
-             InputMemory::reserved_bytes(rows * size_of(DType::i32) + sizeof(double));
-  });
-  return memory_.allocate(bytes);
+  return memory_.allocate(bytes_of_a_set(plan()));
 }
 
 void StepInputs::begin_step(int64_t step, int64_t update, bool stop) {

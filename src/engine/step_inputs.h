@@ -17,6 +17,9 @@ inline bool is_input(OpKind kind) {
          kind == OpKind::load_lengths || kind == OpKind::load_control;
 }
 
+// Page-locked memory that the inputs of replayed steps of the plan take, for two steps.
+int64_t replayed_input_bytes(const Plan& plan);
+
 class StepInputs {
  public:
   // The arguments must outlive it. Tokens that cannot be read are noted in `failure`.

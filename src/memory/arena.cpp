@@ -14,6 +14,7 @@ bool Arena::allocate() {
                                               : device_.allocate_host(plan_.class_bytes[c]));
     if (memory_[c] == nullptr && plan_.class_bytes[c] > 0) {
       release();
+      refused_ = static_cast<MemoryClass>(c);
       return false;
     }
     allocated_[c] = plan_.class_bytes[c];

@@ -18,9 +18,11 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Allocates every class but `file`, zero-filled. False where the device has too little memory;
-  // nothing is held then. Local: the caller agrees with the other ranks before it goes on.
+  // Allocates every class but `file`, zero-filled. False where there is too little memory for one
+  // of them, refused(); nothing is held then. Local: the caller agrees with the other ranks before
+  // it goes on.
   bool allocate();
+  MemoryClass refused() const { return refused_; }
 
   // Address of an operand of a task; null where the operand is absent. No task: its buffer has no
   // slots.
@@ -50,6 +52,7 @@ class Arena {
   const Plan& plan_;
   std::array<char*, num_memory_classes> memory_{};
   ClassBytes allocated_{};
+  MemoryClass refused_{};  // where allocate() has failed
 };
 
 }  // namespace gptbench

@@ -5,23 +5,12 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "comm/agree.h"
 #include "device/memory_offer.h"
 #include "plan/staging.h"
 
 namespace gptbench {
 namespace {
-
-// Text of the lowest rank that has one, on all ranks.
-std::string first_reason(MpiWorld& world, const std::string& mine) {
-  std::string reason;
-  for (const std::string& text : world.gather(mine)) {
-    if (text.empty()) continue;
-    reason = text;
-    break;
-  }
-  world.broadcast(reason);
-  return reason;
-}
 
 // What a reduce-scatter takes beside the plan on the first rank of three and more, which reduces
 // whole arrays: two of them in Open MPI 4.1.4 (309 MB for a table of 154 MB, 2026-11-27).
@@ -90,7 +79,7 @@ MemoryBudget agree_on_memory(MpiWorld& world, const Device& device, const Plan& 
              format_bytes(static_cast<int64_t>(cap));
 
   budget.fits = world.all(reason.empty());
-  if (!budget.fits) budget.reason = first_reason(world, reason);
+  if (!budget.fits) budget.reason = first_text(world, reason);
   return budget;
 }
 

@@ -254,8 +254,8 @@ RunEnd train_attempt(const Session& session, Sensing& sensing, const Plan& plan,
   pulse.enter(Phase::weights);
   reset_host_memory_peak();
   Engine engine(plan, session.device, communicators, session.tokens);
-  if (!world.all(take_arena(engine, session.device)))
-    return out_of_memory("met when the arena was allocated");
+  const std::string missing = take_arena(world, engine, session.device);
+  if (!missing.empty()) return out_of_memory("met when the arena was allocated: " + missing);
   parts.start = set_up_model(session, engine);
   session.console.detail("Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n");
 

@@ -20,8 +20,8 @@ std::string obstacle_before_running(const Session& session, const Config& config
   const MemoryBudget budget = agree_on_memory(world, session.device, plan);
   if (!budget.fits) return "out of memory, predicted: " + budget.reason;
   Engine engine(plan, session.device, {}, session.tokens);
-  const bool taken = world.all(take_arena(engine, session.device));
-  return taken ? "" : "out of memory, met when the arena was allocated";
+  const std::string missing = take_arena(world, engine, session.device);
+  return missing.empty() ? "" : "out of memory, met when the arena was allocated: " + missing;
 }
 
 }  // namespace

@@ -4,12 +4,34 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "comm/agree.h"
 #include "memory/budget.h"
 #include "plan/replay.h"
 #include "run/device_setup.h"
 
 namespace gptbench {
+namespace {
+
+// What this rank cannot allocate; "" where it has all.
+std::string missing_memory(Engine& engine, Device& device) {
+  try {
+    if (!engine.allocate()) {
+      const MemoryClass refused = engine.arena().refused();
+      const ClassBytes& planned = engine.resources().plan.class_bytes;
+      return format_bytes(planned[static_cast<size_t>(refused)]) + " of class " + name_of(refused);
+    }
+    void* room = device.allocate(runtime_bytes_per_rank);
+    device.release(room, runtime_bytes_per_rank);
+    return room != nullptr
+               ? ""
+               : format_bytes(runtime_bytes_per_rank) + " that libraries take beside it";
+  } catch (const std::bad_alloc&) {
+    return "memory of the host";
+  }
+}
+
+}  // namespace
 
 Connections::Connections(MpiWorld& world, const Plan& plan) {
   std::array<bool, num_axes> used{};
@@ -22,15 +44,12 @@ Connections::Connections(MpiWorld& world, const Plan& plan) {
   }
 }
 
-bool take_arena(Engine& engine, Device& device) {
-  try {
-    if (!engine.allocate()) return false;
-    void* room = device.allocate(runtime_bytes_per_rank);
-    device.release(room, runtime_bytes_per_rank);
-    return room != nullptr;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+std::string take_arena(MpiWorld& world, Engine& engine, Device& device) {
+  std::string missing = missing_memory(engine, device);
+  if (world.all(missing.empty())) return "";
+  if (!missing.empty())
+    missing = "rank " + std::to_string(world.rank()) + " cannot allocate " + missing;
+  return first_text(world, missing);
 }
 
 void check_graphs(const Plan& plan) {
@@ -45,15 +64,17 @@ void check_message_sizes(const Plan& plan) {
   constexpr int64_t most = std::numeric_limits<int>::max();
   for (const Op& op : plan.ops) {
     if (!is_message(op.kind) || op.kind == OpKind::all_reduce) continue;
-    const int64_t elements =
-        payload_bytes(op, plan.micro_batches.rows) / op.as<MessageSize>().element_bytes;
-    if (elements > most)
-      throw Error(Exit::usage,
-                  std::string(spec_of(op.kind).name) + " along the " + name_of(op.axis) +
-                      " axis has " + std::to_string(elements) + " elements, and MPI counts " +
-                      std::to_string(most) +
-                      "; use a smaller batch.micro_batch_size, sequence parallelism, more "
-                      "tensor-parallel ranks, or run.comm = 'nccl'");
+    const MessageSize& size = op.as<MessageSize>();
+    const int64_t elements = payload_bytes(op, plan.micro_batches.rows) / size.element_bytes;
+    if (elements <= most) continue;
+    const std::string advice =
+        size.count.columns > 0
+            ? "a smaller batch.micro_batch_size, sequence parallelism, more tensor-parallel ranks"
+            : "more tensor-parallel ranks, which divide parameters and gradients";
+    throw Error(Exit::usage, std::string(spec_of(op.kind).name) + " along the " + name_of(op.axis) +
+                                 " axis has " + std::to_string(elements) +
+                                 " elements, and MPI counts " + std::to_string(most) + "; use " +
+                                 advice + ", or run.comm = 'nccl'");
   }
 }
 
@@ -63,7 +84,9 @@ void allow_graphs(MpiWorld& world, Engine& engine, const Plan& plan) {
   const auto all = [&](bool mine) { return world.all(mine); };
   if (!engine.replay_steps(required, all))
     throw AgreedError(Exit::out_of_memory,
-                      "no page-locked memory for the inputs of captured steps");
+                      "no page-locked memory for the inputs of captured steps, " +
+                          format_bytes(world.max(replayed_input_bytes(plan))) +
+                          " per rank; use run.cuda_graph = 'false'");
 }
 
 std::string graph_note(const Engine& engine, const Plan& plan) {

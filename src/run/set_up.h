@@ -24,9 +24,10 @@ class Connections {
   CommunicatorTable table_;
 };
 
-// Allocates the arena and checks that memory is left for the libraries, which fail without it.
-// Local; false where memory does not suffice.
-bool take_arena(Engine& engine, Device& device);
+// Collective. Allocates the arena and checks that memory is left for the libraries, which fail
+// without it. Where some rank has too little: what the lowest such rank could not allocate, on all
+// ranks; else "".
+std::string take_arena(MpiWorld& world, Engine& engine, Device& device);
 
 // Throws AgreedError where the deck demands CUDA graphs that the plan does not allow. Local.
 void check_graphs(const Plan& plan);

@@ -57,5 +57,14 @@ TEST(Agreed, AllRanksFail) {
   EXPECT_EQ(world.sum(int64_t{1}), world.size());
 }
 
+TEST(FirstText, IsThatOfTheLowestRankThatHasOne) {
+  MpiWorld world(nullptr, nullptr);
+  EXPECT_EQ(first_text(world, ""), "");
+  for (int64_t lowest = 0; lowest < world.size(); ++lowest)
+    EXPECT_EQ(
+        first_text(world, world.rank() >= lowest ? "rank " + std::to_string(world.rank()) : ""),
+        "rank " + std::to_string(lowest));
+}
+
 }  // namespace
 }  // namespace gptbench

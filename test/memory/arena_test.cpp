@@ -105,21 +105,6 @@ TEST(Arena, BuffersShareSlots) {
   EXPECT_EQ(number(arena.address({1, 1}, task)) - base, 2u * 256 + 4);
 }
 
-// Refuses the n-th request.
-class StingyDevice final : public WrappedDevice {
- public:
-  explicit StingyDevice(int refused)
-      : WrappedDevice(make_host_device(DeviceKind::ref)), refused_(refused) {}
-  int64_t bytes() const { return held().device_bytes + held().host_bytes; }
-
- private:
-  void* take(int64_t bytes) override {
-    return calls_++ == refused_ ? nullptr : WrappedDevice::take(bytes);
-  }
-
-  int calls_ = 0, refused_ = -1;
-};
-
 // Nothing stays held where one class is refused; all is released in the end where none is.
 TEST(Arena, GivesBackWhatItHolds) {
   const Plan plan = small_plan();
@@ -130,6 +115,9 @@ TEST(Arena, GivesBackWhatItHolds) {
       Arena arena(device, plan);
       const bool needed = refused >= 0 && plan.class_bytes[static_cast<size_t>(refused)] > 0;
       EXPECT_EQ(arena.allocate(), !needed) << "class " << refused;
+      if (needed) {
+        EXPECT_STREQ(name_of(arena.refused()), name_of(static_cast<MemoryClass>(refused)));
+      }
       EXPECT_EQ(device.bytes(), needed ? 0 : total(plan.class_bytes)) << "class " << refused;
       int64_t allocated = 0;
       for (int c = 0; c < num_memory_classes; ++c)

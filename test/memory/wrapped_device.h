@@ -47,4 +47,19 @@ class WrappedDevice : public Device {
   std::unique_ptr<Device> inner_;
 };
 
+// Refuses a request for memory: the one of this number, from 0; none of -1.
+class StingyDevice final : public WrappedDevice {
+ public:
+  explicit StingyDevice(int refused)
+      : WrappedDevice(make_host_device(DeviceKind::ref)), refused_(refused) {}
+  int64_t bytes() const { return held().device_bytes + held().host_bytes; }
+
+ private:
+  void* take(int64_t bytes) override {
+    return calls_++ == refused_ ? nullptr : WrappedDevice::take(bytes);
+  }
+
+  int calls_ = 0, refused_ = -1;
+};
+
 }  // namespace gptbench

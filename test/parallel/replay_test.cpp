@@ -81,6 +81,7 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
   engine.initialise_weights();
   const auto all = [&](bool mine) { return world.all(mine); };
   EXPECT_TRUE(!replay || engine.replay_steps(required, all));
+  EXPECT_EQ(engine.input_bytes(), replay ? replayed_input_bytes(plan) : 0);
   if (traced >= 0) engine.trace_step(traced);
   Seen seen;
   for (int step = 0; step < steps; ++step) {

@@ -1,12 +1,18 @@
-// Messages that are too large for MPI are refused before the run.
+// What stands between a plan and its first step: messages that are too large for MPI, memory that
+// cannot be allocated.
 #include "run/set_up.h"
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "base/error.h"
+#include "base/units.h"
+#include "comm/agree.h"
 #include "configs.h"
+#include "memory/budget.h"
+#include "wrapped_device.h"
 
 namespace gptbench {
 namespace {
@@ -53,6 +59,82 @@ TEST(MessageSizes, AreBoundedByTensorParallelismPiecesAndNccl) {
   m = one_layer(16384, 3);
   m.comm = "nccl";
   EXPECT_EQ(refusal_of(m), "");
+}
+
+// A micro-batch has no part in the size of a unit's parameters. Of rows, 2^20 of 2,048 channels are
+// too many.
+TEST(MessageSizes, AdviceIsOnWhatTheyGrowWith) {
+  const std::string of_parameters = refusal_of(one_layer(16384, 3));
+  EXPECT_NE(of_parameters.find("use more tensor-parallel ranks"), std::string::npos)
+      << of_parameters;
+  EXPECT_EQ(of_parameters.find("micro_batch"), std::string::npos) << of_parameters;
+  SmallModel m = one_layer(2048, 0);
+  m.data_parallel = 1;
+  m.tensor_parallel = 2;
+  m.sequence_parallel = true;
+  m.seq = 1 << 20;
+  m.micro_batch = 1;
+  const std::string of_rows = refusal_of(m);
+  EXPECT_NE(of_rows.find("use a smaller batch.micro_batch_size"), std::string::npos) << of_rows;
+}
+
+// The last rank lacks memory for the first class, then for what libraries take.
+TEST(Arenas, ARankSaysWhatItCannotAllocate) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel m;
+  m.data_parallel = world.size();
+  m.global_batch = world.size();
+  const Plan plan = make_plan(resolved_config(m), world.size(), world.rank());
+  const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
+  const bool lacks = world.rank() == world.size() - 1;
+  const auto missing = [&](int refused) {
+    StingyDevice device(refused);
+    Engine engine(plan, device, {}, *tokens);
+    return take_arena(world, engine, device);
+  };
+  EXPECT_EQ(missing(-1), "");
+  const std::string who = "rank " + std::to_string(world.size() - 1) + " cannot allocate ";
+  const int64_t parameters = plan.class_bytes[static_cast<size_t>(MemoryClass::parameters)];
+  EXPECT_EQ(missing(lacks ? static_cast<int>(MemoryClass::parameters) : -1),
+            who + format_bytes(parameters) + " of class parameters");
+  EXPECT_EQ(missing(lacks ? num_memory_classes - 1 : -1),  // behind all classes but `file`
+            who + format_bytes(runtime_bytes_per_rank) + " that libraries take beside it");
+}
+
+// A device that would record steps, on a host without page-locked memory.
+class UnlockedDevice final : public WrappedDevice, private Recorder {
+ public:
+  UnlockedDevice() : WrappedDevice(make_host_device(DeviceKind::host)) {}
+  Recorder* recorder() override { return this; }
+
+ private:
+  void* take_host(int64_t) override { return nullptr; }
+  void begin(Queue&) override {}
+  std::unique_ptr<Recording> end(Queue&) override { return nullptr; }
+};
+
+// The replica with more sequences needs the most.
+TEST(Graphs, MissingPageLockedMemoryIsStated) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel m;
+  m.device = "cuda";
+  m.comm = "nccl";
+  m.seq = 64;
+  m.data_parallel = world.size();
+  const Plan plan = make_plan(resolved_config(m), world.size(), world.rank());
+  const int64_t largest = world.max(replayed_input_bytes(plan));
+  const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
+  UnlockedDevice device;
+  Engine engine(plan, device, {}, *tokens);
+  try {
+    allow_graphs(world, engine, plan);
+    FAIL() << "nothing was missing";
+  } catch (const AgreedError& error) {
+    EXPECT_EQ(error.code(), Exit::out_of_memory);
+    EXPECT_EQ(std::string(error.what()),
+              "no page-locked memory for the inputs of captured steps, " + format_bytes(largest) +
+                  " per rank; use run.cuda_graph = 'false'");
+  }
 }
 
 }  // namespace
