@@ -55,18 +55,18 @@ void PlanBuilder::end_loop() {
   plan_.programs.back().loop_last = static_cast<int32_t>(plan_.ops.size());
 }
 
-int PlanBuilder::emit(Op op) {
+void PlanBuilder::emit(Op op) {
   // The operation before is of the same program and the same iteration of a loop.
   const bool follows = static_cast<int32_t>(plan_.ops.size()) > plan_.programs.back().loop_last;
-  if (fuses_ && follows &&
-      (fuse_activation(plan_, plan_.ops.back(), op) || fuse_loss(plan_, plan_.ops.back(), op) ||
-       fuse_norm(plan_.ops.back(), op)))
-    return static_cast<int>(plan_.ops.size()) - 1;
-  const std::string departure = departure_from_spec(op);
+  const bool fused = plan_.device.fuses && follows &&
+                     (fuse_activation(plan_, plan_.ops.back(), op) ||
+                      fuse_loss(plan_, plan_.ops.back(), op) || fuse_norm(plan_.ops.back(), op));
+  if (!fused) {
+    if (op.region == Region::automatic) op.region = spec_of(op.kind).region;
+    plan_.ops.push_back(std::move(op));
+  }
+  const std::string departure = departure_from_spec(plan_.ops.back());
   GPTBENCH_CHECK(departure.empty(), departure);
-  if (op.region == Region::automatic) op.region = spec_of(op.kind).region;
-  plan_.ops.push_back(std::move(op));
-  return static_cast<int>(plan_.ops.size()) - 1;
 }
 
 int PlanBuilder::find_buffer(MemoryClass memory_class, const std::string& name) const {

@@ -13,10 +13,7 @@ namespace gptbench {
 class PlanBuilder {
  public:
   PlanBuilder(Plan& plan, DType activation, DType accumulation)
-      : plan_(plan),
-        activation_(activation),
-        accumulation_(accumulation),
-        fuses_(plan.device.fuses) {
+      : plan_(plan), activation_(activation), accumulation_(accumulation) {
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       tensors_[plan.tensors[i].name] = static_cast<int>(i);
   }
@@ -42,8 +39,8 @@ class PlanBuilder {
   void begin_loop(int64_t times, int64_t rows);
   void end_loop();
   // Appends to the program in hand, or to its last operation where the two are one on this device
-  // (plan/fuse.h); returns the operation's index. Checks it against the table of operations.
-  int emit(Op op);
+  // (plan/fuse.h). Checks what it has made against the table of operations.
+  void emit(Op op);
 
   // Adds a representation to the plan.
   void add(const Representation& copy) { plan_.representations.push_back(copy); }
@@ -60,7 +57,6 @@ class PlanBuilder {
  private:
   Plan& plan_;
   DType activation_, accumulation_;
-  bool fuses_;
   std::unordered_map<std::string, int> tensors_, buffers_;  // by name
 };
 
