@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "comm/pulse.h"
+#include "plan/replay.h"
 
 namespace gptbench {
 namespace {
@@ -35,7 +36,9 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
       issuer_(resources_, inputs_, timer_) {}
 
 bool Engine::replay_steps(bool required, StepGraph::Agreement all_ranks) {
-  if (resources_.device.recorder() == nullptr || resources_.plan.buffer_index.corrections < 0)
+  const Plan& plan = resources_.plan;
+  if (resources_.device.recorder() == nullptr || plan.buffer_index.corrections < 0 ||
+      !replay_obstacle(plan).empty())
     return true;
   if (!all_ranks(inputs_.allocate())) return false;
   inputs_.set_mode(InputMode::copy);
@@ -45,7 +48,7 @@ bool Engine::replay_steps(bool required, StepGraph::Agreement all_ranks) {
 
 StepResult Engine::step(int64_t step, bool vote_to_stop) {
   const Plan& plan = resources_.plan;
-  if (failure_.watch_memory(resources_.device)) inputs_.vote_to_stop();
+  failure_.watch_memory(resources_.device);
   const double start_s = now_s();
   pulse.begin_step(step);
   inputs_.begin_step(step, updates_ + 1, vote_to_stop || failure_.code() != Exit::ok);

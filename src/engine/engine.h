@@ -43,11 +43,11 @@ class Engine {
   // Draws the weights (engine/weights.h).
   void initialise_weights() { gptbench::initialise_weights(resources_); }
 
-  // Records the second step from now and replays it from there on; the plan allows it
-  // (plan/replay.h). Collective: `all_ranks` says whether its argument is true on all ranks. Takes
-  // page-locked memory for the inputs of two steps; false where some rank has too little. Where a
-  // device refuses a step that is `required`, Error(Exit::peer) is thrown, else steps are issued as
-  // before and graph().refusal() says why.
+  // Records the second step from now and replays it from there on, where deck, device and plan
+  // (plan/replay.h) allow it. Collective: `all_ranks` says whether its argument is true on all
+  // ranks. Takes page-locked memory for the inputs of two steps; false where some rank has too
+  // little. Where a device refuses a step that is `required`, Error(Exit::peer) is thrown, else
+  // steps are issued as before and graph().refusal() says why.
   bool replay_steps(bool required, StepGraph::Agreement all_ranks);
   const StepGraph& graph() const { return graph_; }
 

@@ -19,12 +19,12 @@ bool Failure::note(Exit code, const std::string& reason) {
   return true;
 }
 
-bool Failure::watch_memory(const Device& device) {
-  if (!device.info().identity.empty() || now_s() < watched_s_ + watch_interval_s) return false;
+void Failure::watch_memory(const Device& device) {
+  if (!device.info().identity.empty() || now_s() < watched_s_ + watch_interval_s) return;
   watched_s_ = now_s();
   const int64_t available = device.memory_offer().available_bytes;
-  return available < min_available_bytes &&
-         note(Exit::out_of_memory, "the node has " + format_bytes(available) + " left");
+  if (available < min_available_bytes)
+    note(Exit::out_of_memory, "the node has " + format_bytes(available) + " left");
 }
 
 }  // namespace gptbench

@@ -14,9 +14,9 @@ class Failure {
   // False where there was a failure before, which stays.
   bool note(Exit code, const std::string& reason);
   // Notes that the node runs out of memory, where Linux would end the process without a message.
-  // Reads the memory at most twice a second. True where this noted the first failure. A device with
-  // memory of its own cannot run out after the arena is allocated.
-  bool watch_memory(const Device& device);
+  // Reads the memory at most twice a second. A device with memory of its own cannot run out after
+  // the arena is allocated.
+  void watch_memory(const Device& device);
 
   Exit code() const { return code_; }                    // ok where there was none
   const std::string& reason() const { return reason_; }  // "" where there was none

@@ -53,7 +53,7 @@ NonFinite non_finite_weights(Resources& resources) {
       const int tensor = plan.space.tensors[i].tensor;
       if (!finite)
         return {"tensor " + plan.tensors[static_cast<size_t>(tensor)].name + " of the weights",
-                role == Role::master || !plan.has(Role::master)};
+                role == Role::master};
     }
   }
   return {};

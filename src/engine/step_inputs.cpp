@@ -107,8 +107,7 @@ void StepInputs::vote_to_stop() {
   vote_ = 1.0;
   if (pinned_vote_ != nullptr) *pinned_vote_ = vote_;  // read when the step is replayed
   if (memory_.mode() == InputMode::record || memory_.mode() == InputMode::replay) return;
-  const Operand votes{plan().buffer_index.scalars, static_cast<int64_t>(Scalar::stop_votes)};
-  resources_.put(votes, &vote_, sizeof vote_);
+  resources_.put(plan().scalar(Scalar::stop_votes), &vote_, sizeof vote_);
 }
 
 Address StepInputs::in_memory(int buffer) const {

@@ -139,7 +139,7 @@ Provenance with_machine(Provenance planned, const MachineFacts& machine,
 
 Peak peak_of(const Plan& plan, const RunParts& parts) {
   const double deck = plan.config.output.peak_tflops;
-  if (deck > 0.0) return {deck, "deck", ""};
+  if (deck > 0.0) return {deck, peak_source::deck, ""};
   const DeviceFacts& device = parts.device;
   const PrecisionConfig& precision = plan.config.precision;
   const std::string type = precision.tf32 ? "tf32" : name_of(precision.compute);

@@ -39,8 +39,9 @@ std::string refusal_without_gpu(const Config& config) {
   return "";
 }
 
-// Why cuDNN's attention is refused on any machine; "" where it is not.
+// Why a request for cuDNN's attention is refused on any GPU; "" where it is not.
 std::string refusal_of_cudnn(const Config& config) {
+  if (config.run.attention != AttentionKernels::cudnn) return "";
   const ModelConfig& model = config.model;
   const std::string instead = "; use run.attention = 'auto' or 'native'";
   const std::string asked = "run.attention = 'cudnn' ";
@@ -57,13 +58,6 @@ std::string refusal_of_cudnn(const Config& config) {
            std::to_string(D) + instead;
   if (config.run.deterministic)
     return asked + "does not repeat bit for bit, run.deterministic asks for that" + instead;
-  return "";
-}
-
-// Why a deck is refused on a GPU; "" where it is not.
-std::string refusal_of_gpu(const Config& config) {
-  if (config.run.attention == AttentionKernels::cudnn && !refusal_of_cudnn(config).empty())
-    return refusal_of_cudnn(config);
   return "";
 }
 
@@ -127,7 +121,7 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
     return make_host_device(config.run.device);
   }
   config.run.device = DeviceKind::cuda;
-  const std::string refusal = refusal_of_gpu(config);
+  const std::string refusal = refusal_of_cudnn(config);
   if (!refusal.empty()) throw AgreedError(Exit::usage, refusal);
   agreed(world, [&] {
     const VisibleGpus gpus = visible_gpus();

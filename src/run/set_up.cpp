@@ -79,7 +79,6 @@ void check_message_sizes(const Plan& plan) {
 }
 
 void allow_graphs(MpiWorld& world, Engine& engine, const Plan& plan) {
-  if (plan.buffer_index.corrections < 0 || !replay_obstacle(plan).empty()) return;
   const bool required = plan.config.run.cuda_graph == CudaGraph::true_;
   const auto all = [&](bool mine) { return world.all(mine); };
   if (!engine.replay_steps(required, all))

@@ -43,10 +43,9 @@ void StepReport::add(int64_t step, const StepResult& result) {
 }
 
 void StepReport::evaluated(const Evaluation& evaluation) {
-  if (session_.world.rank() == 0) {
-    latest_.held_out_loss = evaluation.loss;
-    write_line();
-  }
+  if (session_.world.rank() != 0) return;
+  latest_.held_out_loss = evaluation.loss;
+  write_line();
   const double target = plan_.config.convergence.target_loss;
   const bool ends = target > 0.0 && evaluation.loss <= target;
   if (!signal_pending()) progress_.evaluated(evaluation.steps, evaluation.loss, ends, now_s());

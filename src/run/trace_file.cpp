@@ -61,7 +61,7 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
                         double end_s, const TraceEvent& event) {
     const Op& op = plan.ops[static_cast<size_t>(event.op)];
     const Task& task = event.task;
-    const int64_t rows = task.sequences.count * plan.shape.T / plan.grid.context;
+    const int64_t rows = task.sequences.count * plan.T_local();
     Line line{name, category, lane, us(begin_s), us(end_s)};
     line.op = event.op;
     line.micro_batch = task.micro_batch;

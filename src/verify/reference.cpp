@@ -4,8 +4,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "engine/gather.h"
-#include "plan/replay.h"
-
 #include "verify/reduced.h"
 #include "verify/residuals.h"
 #include "verify/verify.h"
@@ -61,8 +59,7 @@ TrainedSteps train(const Plan& plan, Device& device, const CommunicatorTable& co
   engine.initialise_weights();
   // The second step is then one that was recorded, as most of the run's are.
   const auto all = [&](bool mine) { return world == nullptr ? mine : world->all(mine); };
-  if (plan.buffer_index.corrections >= 0 && replay_obstacle(plan).empty())
-    engine.replay_steps(false, all);
+  engine.replay_steps(false, all);
   TrainedSteps training;
   // These may be gigabytes: changes take the place of the weights.
   training.changes = read_all(world, engine, plan, Role::master);
