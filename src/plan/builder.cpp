@@ -56,15 +56,13 @@ void PlanBuilder::end_loop() {
 }
 
 void PlanBuilder::emit(Op op) {
+  if (op.region == Region::automatic) op.region = spec_of(op.kind).region;
   // The operation before is of the same program and the same iteration of a loop.
   const bool follows = static_cast<int32_t>(plan_.ops.size()) > plan_.programs.back().loop_last;
   const bool fused = plan_.device.fuses && follows &&
                      (fuse_activation(plan_, plan_.ops.back(), op) ||
                       fuse_loss(plan_, plan_.ops.back(), op) || fuse_norm(plan_.ops.back(), op));
-  if (!fused) {
-    if (op.region == Region::automatic) op.region = spec_of(op.kind).region;
-    plan_.ops.push_back(std::move(op));
-  }
+  if (!fused) plan_.ops.push_back(std::move(op));
   const std::string departure = departure_from_spec(plan_.ops.back());
   GPTBENCH_CHECK(departure.empty(), departure);
 }

@@ -153,8 +153,8 @@ bool is_access(TouchKind kind, Access access) {
   return access == Access::accumulate;
 }
 
-// Operations have the operands that the table says, and the table's extents and accesses are those
-// of the kernels, as touches.cpp knows them.
+// Operations have a region and the operands that the table says, and the table's extents and
+// accesses are those of the kernels, as touches.cpp knows them.
 void expect_operations_of_the_table(const Plan& plan) {
   std::set<int32_t> programs;
   for (const Task& task : tasks_of(plan)) {
@@ -164,6 +164,7 @@ void expect_operations_of_the_table(const Plan& plan) {
     for (int32_t i = program.first; i < program.last; ++i) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
       ASSERT_EQ(departure_from_spec(op), "");
+      ASSERT_TRUE(op.region != Region::automatic) << spec_of(op.kind).name;
       std::map<Slot, int64_t> touched;
       for (const Touch& touch : touches_of(plan, op, task)) {
         if (!op.has(touch.slot)) continue;
