@@ -73,7 +73,7 @@
   X(fp8_transpose, Fp8Transpose) \
   X(fp8_update_scales, Fp8UpdateScales)
 
-// The groups by where a training step calls them.
+// The groups by what calls them: GEMMs, layers, or what surrounds these in a step and before it.
 #define GPTBENCH_KERNELS_OF_GEMMS(X) \
   GPTBENCH_LINEAR_KERNELS(X)         \
   GPTBENCH_BIAS_KERNELS(X)           \

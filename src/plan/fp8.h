@@ -1,5 +1,5 @@
 // Linear layers of the transformer blocks in fp8: what is kept of each factor beside its bytes.
-// Internal to the plan layer but for Fp8Plan.
+// Internal to the plan layer but for Fp8Plan and the names of factors.
 //
 // The three GEMMs of a linear layer read fp8 copies of x, W (e4m3) and dy (e5m2), each with one
 // scale for the whole logical tensor (Micikevicius et al., arXiv:2209.05433). Scales are delayed:

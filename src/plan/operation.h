@@ -165,7 +165,7 @@ struct Op {
   QueueId queue = QueueId::compute;
   Axis axis = Axis::world;  // of a message
   bool recompute = false;   // FLOPs are hardware FLOPs only
-  int32_t layer = -1;       // -1 embedding, L head
+  int32_t layer = -1;       // L: final norm and head; -1: embedding, or what names no layer
   int32_t site = 0;         // of a dropout mask within the layer
   int32_t part = 0;         // see sequence_rows
   Operands operands;

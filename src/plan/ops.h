@@ -1,6 +1,7 @@
-// Makers of operations: the only writers of operands. They name every operand
-// and set the sizes of the kind; the table in plan/op_spec.h says which operands may be absent.
-// The caller may still set its region, layer, rows and whether it is a recomputation.
+// Makers of operations. They name every operand and set the sizes of the kind; the table in
+// plan/op_spec.h says which operands may be absent. The caller may still set queue, region, layer,
+// site, part, rows and whether it is a recomputation. Operands are written in two other places: by
+// plan/fuse.h, where two operations become one, and by LinearLayers::set_dfc_copies().
 #pragma once
 
 #include "deck/family.h"

@@ -27,7 +27,7 @@ struct StageFigures {
   int64_t rank = 0;  // whose plan it is
   ClassBytes class_bytes{};
   int64_t kept_layers = 0;  // whose activations it keeps at a time, counted per micro-batch
-  double model_flops = 0.0, recompute_flops = 0.0, fp8_flops = 0.0;  // as in Plan
+  double model_flops = 0.0, recompute_flops = 0.0, fp8_flops = 0.0;  // as in StepCosts
 };
 
 // Figures of the stage that plan.rank belongs to.

@@ -8,8 +8,8 @@
 namespace gptbench {
 namespace {
 
-// Layers of each chunk, the smallest possible maximum of the costs first: dynamic programming over
-// (chunks, layers) would be exact too, but with equal layers bisection on the maximum is simpler.
+// Layers of each chunk such that the maximum of their costs is as small as can be. Layers cost the
+// same, so that few values can be that maximum: all are tried.
 std::vector<int64_t> balanced(int64_t layers, int64_t chunks, double head_cost) {
   const auto layers_under = [&](double bound) {
     const int64_t plain = static_cast<int64_t>(bound + 1e-9);

@@ -12,7 +12,8 @@
 
 namespace gptbench {
 
-// Selects run.device and run.comm for a plan that is only printed: 'auto' means the host.
+// Selects run.device, run.comm and run.mpi_arrays of a run without GPUs, and of plans and rows of a
+// sweep that are only printed: 'auto' means the host.
 void resolve_device(Config& config);
 
 // Collective. Selects run.device ('auto': a GPU where every rank sees one) and run.comm ('auto':

@@ -86,7 +86,8 @@ struct RunParts {
   CheckpointFigures checkpoints;
   std::vector<VerifyEntry> checks;
   std::vector<std::string> kernels_not_verified;
-  // Empty where the run ended before training.
+  // Lines key=value: algorithms and graphs, none where the run ended before training, and the
+  // layout where a search chose it.
   std::string selected_algorithms;
   std::optional<TrainingSeries> training;
   MemoryUse memory;

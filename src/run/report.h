@@ -12,7 +12,8 @@ std::string rule(char c);  // 80 times c and a line end
 // A title between rules.
 std::string heading(const std::string& title);
 
-// "gptbench 0.1.0 (commit)  2 ranks on 1 node", date, machine.
+// A heading, "gptbench 0.1.0  commit 0123456789ab  2024-03-09T10:11:12Z", and below it "2 ranks on
+// 1 node: machine".
 std::string banner(const Record& record);
 // Lines that a report of at most 60 leaves for the keys of the deck and the plan. `before`: what is
 // printed before them.
@@ -34,8 +35,8 @@ std::string checks_in_brief(const Record& record);
 // The box at the end: verdict, rate in total and per rank, MFU, memory, file. Figures that the run
 // does not have are left out.
 std::string headline(const Record& record, const std::string& result_file);
-// "GPTBENCH status=OK verdict=VALID ..." with name=value pairs, for grep; a
-// figure that the run does not have is "none", as are all rates of a run that is not VALID.
+// "GPTBENCH status=OK verdict=VALID ..." with name=value pairs, for grep; a figure that the run
+// does not have is "none", as are all rates of a run that is INVALID or FAILED.
 std::string last_line(const Record& record, const std::string& result_file);
 
 }  // namespace gptbench

@@ -19,9 +19,10 @@ namespace gptbench {
 // deck, with its run.watchdog_s, is not read yet.
 void limit_start();
 
-// A thread on each rank, which makes no MPI calls, looks a few times a second at memory that the
-// ranks of a node share: every rank's thread counts there, and every rank writes there what it does
-// (comm/pulse.h). Nodes hear of each other through a NodeLink. For limit_s,
+// A thread on each rank, which makes no MPI calls, looks once a second, or 20 times within a
+// shorter limit_s, at memory that the ranks of a node share: every rank's thread counts there, and
+// every rank writes there what it does (comm/pulse.h). Nodes hear of each other through a NodeLink.
+// For limit_s,
 //   - a rank does not count: it is dead, or stopped as a whole (one that only waits for a processor
 //     is left alone);
 //   - or no rank of the run makes progress: none begins an operation or completes a message, and
