@@ -244,7 +244,7 @@ void add_parallel(Table& table) {
   row.integer(&C::context_parallel, "context_parallel", 1, "ranks",
               "ranks that share each sequence");
   row.logical(&C::sequence_parallel, "sequence_parallel",
-              "divide LayerNorm and dropout over the tensor-parallel ranks");
+              "divide norms and dropout over the tensor-parallel ranks");
   row.choice(&C::rank_order, "rank_order", "axes from neighbouring ranks to distant ones");
   row.integer(&C::zero_stage, "zero_stage", 0, "",
               "ZeRO: 1 divides optimizer state, 2 gradients too, 3 parameters too")

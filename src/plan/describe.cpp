@@ -190,7 +190,7 @@ void describe_zero(std::string& text, const Plan& plan) {
 
 void describe_split_of_sequences(std::string& text, const Plan& plan) {
   if (plan.config.parallel.sequence_parallel)
-    line(text, "%s", "Sequence        LayerNorm and dropout split over tensor-parallel ranks");
+    line(text, "%s", "Sequence        norms and dropout split over tensor-parallel ranks");
   if (plan.grid.context > 1) {
     const HeldPositions held = held_positions(plan.shape.T, plan.grid.context, plan.at.context);
     line(text, "Context         positions %lld-%lld and %lld-%lld of each sequence on rank %lld",
@@ -210,7 +210,7 @@ void describe_recomputation(std::string& text, const Plan& plan) {
              : (std::to_string(memory.checkpoint_every) + " layers").c_str(),
          memory.partition_checkpoints ? ", divided over tensor-parallel ranks" : "");
   else if (memory.activation_checkpointing == Recompute::selective)
-    line(text, "%s", "Recomputation   selective: outputs of LayerNorm and GELU");
+    line(text, "%s", "Recomputation   selective: outputs of norms and activation");
 }
 
 // In two lines at most, the most bytes first.

@@ -297,7 +297,7 @@ TEST(Plan, DescriptionSaysWhatIsRecomputed) {
   };
   EXPECT_EQ(line([](MemoryConfig&) {}), "");
   EXPECT_EQ(line([](MemoryConfig& m) { m.activation_checkpointing = Recompute::selective; }),
-            "Recomputation   selective: outputs of LayerNorm and GELU");
+            "Recomputation   selective: outputs of norms and activation");
   EXPECT_EQ(line([](MemoryConfig& m) { m.activation_checkpointing = Recompute::full; }),
             "Recomputation   full, one input kept per layer");
   EXPECT_EQ(

@@ -230,7 +230,7 @@ TEST(Projection, StoredScoresAreCounted) {
     return more;
   };
   EXPECT_EQ(scores_of(deck, 1), 12.0 * layer);
-  // Outputs of LayerNorm and GELU are recomputed, scores are not.
+  // Outputs of norms and activation are recomputed, scores are not.
   EXPECT_EQ(scores_of(with({"memory.activation_checkpointing=selective"}), 1), 12.0 * layer);
   EXPECT_EQ(scores_of(with({"memory.activation_checkpointing=full"}), 1), layer);
   // Each rank has a part of the rows, each row all keys; or a part of the heads.
