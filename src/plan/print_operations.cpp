@@ -107,20 +107,6 @@ std::string place_text(const Plan& plan, const Operand& operand) {
   return buffer.name + (operand.offset > 0 ? "+" + std::to_string(operand.offset) : "");
 }
 
-int64_t bytes_moved(const Plan& plan, const Op& op, int64_t held_rows) {
-  int64_t bytes = 0;
-  for (const SlotSpec& spec : spec_of(op.kind)) {
-    if (!op.has(spec.slot) || op.kind == OpKind::join) continue;
-    const DType type = plan.buffers[static_cast<size_t>(op[spec.slot].buffer)].dtype;
-    int64_t elements = elements_of(plan, op, spec, held_rows);
-    const bool is_table = spec.rows == Dim::V || spec.rows == Dim::T || spec.rows == Dim::types;
-    if (is_table) elements = std::min(elements, rows_of(op, held_rows) * op.as<RowSize>().columns);
-    const int64_t times = access_of(op, spec.slot) == Access::accumulate ? 2 : 1;
-    bytes += times * elements * size_of(type);
-  }
-  return bytes;
-}
-
 std::string print_operations(const Plan& plan) {
   std::string text = "Operations of rank " + std::to_string(plan.rank) + ", sizes of " +
                      format_count(plan.micro_batches.rows) +

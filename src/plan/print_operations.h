@@ -15,8 +15,4 @@ std::string print_operations(const Plan& plan);
 // start of the buffer. "parameters/h.0.ln_1.weight", "activations::h.0.ln_1+64".
 std::string place_text(const Plan& plan, const Operand& operand);
 
-// Bytes of the operands that an operation moves, each once, or twice where it is accumulated to. Of
-// a table of embeddings at most one row per row of the operation.
-int64_t bytes_moved(const Plan& plan, const Op& op, int64_t held_rows);
-
 }  // namespace gptbench

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "deck/devices.h"
-#include "plan/print_operations.h"
+#include "plan/extent.h"
 #include "plan/tasks.h"
 #include "post/cells.h"
 #include "post/naming.h"

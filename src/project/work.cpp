@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "plan/extent.h"
-#include "plan/print_operations.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
