@@ -148,13 +148,9 @@ void describe_transfers(std::string& text, const Plan& plan) {
 }
 
 void describe_pipeline(std::string& text, const Plan& plan) {
-  const Grid& grid = plan.grid;
-  if (grid.pipeline == 1) return;
-  const int64_t v = plan.config.parallel.virtual_stages;
-  const std::vector<Chunk> chunks =
-      make_chunks(plan.shape, grid.pipeline * v, integers_of(plan.config.parallel.stage_layers));
+  if (plan.grid.pipeline == 1) return;
   std::vector<std::pair<int64_t, int64_t>> layers;
-  for (const Chunk& chunk : chunks) {
+  for (const Chunk& chunk : make_chunks(plan.shape, plan.config.parallel)) {
     const int64_t count = chunk.end_layer - chunk.first_layer;
     if (layers.empty() || layers.back().first != count) layers.push_back({count, 0});
     ++layers.back().second;

@@ -233,10 +233,7 @@ Plan make_plan_without_waits(const Config& config, int64_t world_size, int64_t r
                 "model.num_params = " + std::to_string(config.model.num_params) +
                     " is asserted, the model has " + std::to_string(plan.num_params) +
                     " parameters; correct one of the keys of &model, or assert 0 (none)");
-  const std::vector<Chunk> all_chunks =
-      make_chunks(plan.shape, parallel.pipeline_parallel * parallel.virtual_stages,
-                  integers_of(parallel.stage_layers));
-  for (const Chunk& chunk : all_chunks)
+  for (const Chunk& chunk : make_chunks(plan.shape, parallel))
     if (chunk.virtual_stage % parallel.pipeline_parallel == plan.at.pipeline)
       plan.chunks.push_back(chunk);
   pack_parameters(plan);

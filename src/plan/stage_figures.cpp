@@ -55,12 +55,10 @@ std::vector<Plan> stage_plans(Plan plan) {
 }
 
 std::vector<Plan> plans_of_unlike_stages(Plan plan) {
-  const ParallelConfig& parallel = plan.config.parallel;
   const int64_t p = plan.grid.pipeline;
   using Kind = std::vector<std::tuple<int64_t, bool, bool>>;  // of each virtual stage
   std::vector<Kind> kinds(static_cast<size_t>(p));
-  for (const Chunk& chunk :
-       make_chunks(plan.shape, p * parallel.virtual_stages, integers_of(parallel.stage_layers)))
+  for (const Chunk& chunk : make_chunks(plan.shape, plan.config.parallel))
     kinds[static_cast<size_t>(chunk.virtual_stage % p)].emplace_back(
         chunk.end_layer - chunk.first_layer, chunk.has_embedding, chunk.has_head);
   for (int64_t s = 0; s < p && last_pass(plan.schedule()) == PassKind::weight; ++s)

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace gptbench {
 namespace {
@@ -60,6 +61,11 @@ std::vector<Chunk> make_chunks(const ModelShape& shape, int64_t num_chunks,
   }
   GPTBENCH_CHECK(layer == shape.L, "the chunks cover the layers");
   return chunks;
+}
+
+std::vector<Chunk> make_chunks(const ModelShape& shape, const ParallelConfig& parallel) {
+  return make_chunks(shape, parallel.pipeline_parallel * parallel.virtual_stages,
+                     integers_of(parallel.stage_layers));
 }
 
 }  // namespace gptbench
