@@ -45,16 +45,6 @@ double expected_amax(const Plan& plan, Linear linear, Fp8Role role, double weigh
 
 }  // namespace
 
-const char* name_of(Linear linear) {
-  static const char* const names[num_linears] = {"qkv", "attn_proj", "fc", "mlp_proj"};
-  return names[static_cast<int>(linear)];
-}
-
-std::string tensor_name(int64_t layer, Linear linear, const char* what) {
-  static const char* const names[num_linears] = {"attn.qkv.", "attn.proj.", "mlp.fc.", "mlp.proj."};
-  return "h." + std::to_string(layer) + "." + names[static_cast<int>(linear)] + what;
-}
-
 std::string factor_name(int64_t layer, Linear linear, Fp8Role role) {
   static const char* const roles[] = {"x", "weight", "dy"};
   return "h." + std::to_string(layer) + "." + name_of(linear) + "." + roles[static_cast<int>(role)];

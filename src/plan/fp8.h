@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/model.h"
 #include "plan/operation.h"
 
 namespace gptbench {
@@ -25,13 +26,6 @@ namespace ops {
 struct Fp8CopyOperands;
 }
 
-enum class Linear : uint8_t { qkv, attn_proj, fc, mlp_proj };
-constexpr int num_linears = 4;
-constexpr Linear all_linears[num_linears] = {Linear::qkv, Linear::attn_proj, Linear::fc,
-                                             Linear::mlp_proj};
-const char* name_of(Linear linear);
-// Name of a tensor of a linear layer: "h.3.attn.qkv.weight"; `what`: "weight" or "bias".
-std::string tensor_name(int64_t layer, Linear linear, const char* what);
 enum class Fp8Role : uint8_t { x, weight, dy };
 constexpr Fp8Role all_fp8_roles[] = {Fp8Role::x, Fp8Role::weight, Fp8Role::dy};
 // Name of a factor of a linear layer: "h.3.qkv.x".

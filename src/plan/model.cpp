@@ -132,6 +132,16 @@ std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor
   return make.take();
 }
 
+const char* name_of(Linear linear) {
+  static const char* const names[num_linears] = {"qkv", "attn_proj", "fc", "mlp_proj"};
+  return names[static_cast<int>(linear)];
+}
+
+std::string tensor_name(int64_t layer, Linear linear, const char* what) {
+  static const char* const names[num_linears] = {"attn.qkv.", "attn.proj.", "mlp.fc.", "mlp.proj."};
+  return "h." + std::to_string(layer) + "." + names[static_cast<int>(linear)] + what;
+}
+
 int64_t count_params(const std::vector<LogicalTensor>& tensors) {
   int64_t count = 0;
   for (const LogicalTensor& tensor : tensors) count += tensor.size();

@@ -67,6 +67,15 @@ struct LogicalTensor {
 // without biases or learned positions has no such tensors (doc/models.md lists them all).
 std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor_parallel = 1);
 
+// The linear layers of a transformer block.
+enum class Linear : uint8_t { qkv, attn_proj, fc, mlp_proj };
+constexpr int num_linears = 4;
+constexpr Linear all_linears[num_linears] = {Linear::qkv, Linear::attn_proj, Linear::fc,
+                                             Linear::mlp_proj};
+const char* name_of(Linear linear);
+// Name of a tensor of a linear layer: "h.3.attn.qkv.weight"; `what`: "weight" or "bias".
+std::string tensor_name(int64_t layer, Linear linear, const char* what);
+
 // Parameters of a table, padding rows of the vocabulary included.
 int64_t count_params(const std::vector<LogicalTensor>& tensors);
 
