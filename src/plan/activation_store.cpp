@@ -6,6 +6,17 @@
 
 namespace gptbench {
 
+bool keeps_cheap_outputs(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return true;
+    case Recompute::selective:
+    case Recompute::full:
+      break;
+  }
+  return false;
+}
+
 ActivationStore::ActivationStore(const StageBuilder& stage)
     : stage_(stage),
       every_(stage.recompute == Recompute::full ? stage.plan.config.memory.checkpoint_every : 1),
@@ -15,10 +26,11 @@ ActivationStore::ActivationStore(const StageBuilder& stage)
   const int64_t first = stage.chunk.first_layer, end = stage.chunk.end_layer;
   const bool full = stage.recompute == Recompute::full;
   const bool selective = stage.recompute == Recompute::selective;
+  const bool cheap_kept = keeps_cheap_outputs(stage.recompute);
   if (selective) passing_ = add_set("", -1, Parts::cheap);
   for (int64_t l = first; l < end; ++l) {
     kept_.push_back(full ? LayerActivations{}
-                         : add_set("", l, selective ? Parts::costly : Parts::all));
+                         : add_set("", l, cheap_kept ? Parts::all : Parts::costly));
     if (full && l == segment_start(l)) keep_input(l);
     if (stage.splits) add_gradients(l);
   }

@@ -29,6 +29,10 @@ struct LayerActivations {
   int fc = -1, activation = -1;                   // [R, F or 2 F], [R, F]
 };
 
+// Whether outputs of norms and activation are kept from the forward pass to backward, which else
+// forms them again.
+bool keeps_cheap_outputs(Recompute recompute);
+
 // Inputs of the weight gradients of a layer, kept where those are formed later.
 struct LayerGradients {
   int dmlp = -1, dproj = -1;  // [R, C] (s)

@@ -28,8 +28,19 @@ double flops_causal(const ModelShape& s, int64_t B) {
   return b * T * (6.0 * L * W + 6.0 * C * static_cast<double>(s.V)) + attention * L * C * b * T * T;
 }
 
+bool repeats_forward(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+    case Recompute::selective:
+      return false;
+    case Recompute::full:
+      break;
+  }
+  return true;
+}
+
 double hardware_factor(const MemoryConfig& memory) {
-  return memory.activation_checkpointing == Recompute::full ? 4.0 / 3.0 : 1.0;
+  return repeats_forward(memory.activation_checkpointing) ? 4.0 / 3.0 : 1.0;
 }
 
 }  // namespace gptbench

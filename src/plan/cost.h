@@ -26,6 +26,10 @@ double flops_mpt(const ModelShape& s, int64_t num_params, int64_t B);
 double flops_megatron(const ModelShape& s, int64_t B, bool full_checkpointing);
 double flops_causal(const ModelShape& s, int64_t B);
 
+// Whether recomputation repeats the forward pass of the layers, which conventions then count, and
+// not only what costs little.
+bool repeats_forward(Recompute recompute);
+
 // Factor from model FLOPs to hardware FLOPs, recomputation of the forward pass included: 4/3 with
 // full activation checkpointing (of every layer), else 1.
 double hardware_factor(const MemoryConfig& memory);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/context.h"
+#include "plan/cost.h"
 #include "plan/lengths.h"
 #include "plan/schedule.h"
 
@@ -111,7 +112,7 @@ void describe_flops(std::string& text, const Plan& plan,
     line(text, "  %-16s %12.6e %12s  %s", name, flops.at(name),
          format_si(flops.at(name), "FLOP").c_str(), formula);
   }
-  const bool full = plan.config.memory.activation_checkpointing == Recompute::full;
+  const bool full = repeats_forward(plan.config.memory.activation_checkpointing);
   const std::pair<const char*, int64_t> values[] = {{"B", plan.config.batch.global_batch_size},
                                                     {"T", s.T},
                                                     {"L", s.L},
@@ -199,14 +200,18 @@ void describe_split_of_sequences(std::string& text, const Plan& plan) {
 
 void describe_recomputation(std::string& text, const Plan& plan) {
   const MemoryConfig& memory = plan.config.memory;
-  if (memory.activation_checkpointing == Recompute::full)
-    line(text, "Recomputation   full, one input kept per %s%s",
-         memory.checkpoint_every == 1
-             ? "layer"
-             : (std::to_string(memory.checkpoint_every) + " layers").c_str(),
-         memory.partition_checkpoints ? ", divided over tensor-parallel ranks" : "");
-  else if (memory.activation_checkpointing == Recompute::selective)
-    line(text, "%s", "Recomputation   selective: outputs of norms and activation");
+  switch (memory.activation_checkpointing) {
+    case Recompute::none:
+      return;
+    case Recompute::selective:
+      return line(text, "%s", "Recomputation   selective: outputs of norms and activation");
+    case Recompute::full:
+      line(text, "Recomputation   full, one input kept per %s%s",
+           memory.checkpoint_every == 1
+               ? "layer"
+               : (std::to_string(memory.checkpoint_every) + " layers").c_str(),
+           memory.partition_checkpoints ? ", divided over tensor-parallel ranks" : "");
+  }
 }
 
 // In two lines at most, the most bytes first.

@@ -210,7 +210,7 @@ void LinearLayers::set_activation_copy(Op& activation, int64_t l, const LayerAct
   if (fp8_ == nullptr) return;
   const Linear linear = Linear::mlp_proj;
   const bool at_once = is_transposed_at_once(linear);
-  const bool kept = repeats || stage_.recompute == Recompute::none;
+  const bool kept = repeats || keeps_cheap_outputs(stage_.recompute);
   const Operand none, transposed{a.activation};
   ops::set_fp8_copy(activation,
                     fp8_->copies(l, linear, Fp8Role::x, read || !at_once ? input(a, linear) : none,

@@ -90,7 +90,7 @@ const StageFigures& largest_stage(const std::vector<StageFigures>& stages) {
 std::map<std::string, double> flops_by_convention(const Plan& plan,
                                                   const std::vector<StageFigures>& stages) {
   const int64_t B = plan.config.batch.global_batch_size;
-  const bool full = plan.config.memory.activation_checkpointing == Recompute::full;
+  const bool full = repeats_forward(plan.config.memory.activation_checkpointing);
   // Work is proportional to sequences, so one replica's share stands for the job; its stages
   // differ.
   const int64_t mine = sequences_of(B, plan.grid.data, plan.at.data).count;

@@ -229,7 +229,7 @@ MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFi
   const double scores =
       static_cast<double>(rows) * static_cast<double>(plan.shape.T * plan.local.H);
   const double logits = static_cast<double>(rows) * static_cast<double>(plan.local.V);
-  const bool recomputes_all = plan.config.memory.activation_checkpointing == Recompute::full;
+  const bool recomputes_all = repeats_forward(plan.config.memory.activation_checkpointing);
   const bool has_device = machine.accelerator != 0.0;
   MemoryNeed need;
   for (const StageFigures& stage : figures) {

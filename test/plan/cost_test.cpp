@@ -100,6 +100,16 @@ TEST(Cost, MptReproducesPublishedRows) {
   }
 }
 
+// Selective recomputation has no GEMM that counts.
+TEST(Cost, FullRecomputationAloneAddsAForwardPass) {
+  MemoryConfig memory;
+  EXPECT_DOUBLE_EQ(hardware_factor(memory), 1.0);
+  memory.activation_checkpointing = Recompute::selective;
+  EXPECT_DOUBLE_EQ(hardware_factor(memory), 1.0);
+  memory.activation_checkpointing = Recompute::full;
+  EXPECT_DOUBLE_EQ(hardware_factor(memory), 4.0 / 3.0);
+}
+
 // Counting half of the attention matrix leaves 6 L C B T^2 less than counting all of it, and the
 // matrix products are the same.
 TEST(Cost, ExactIsCausalAndTheOtherHalfOfAttention) {
