@@ -31,7 +31,19 @@ Deadline deadline_of(double time_limit_s, double start_s) {
   return deadline;
 }
 
-// Collective. Why some rank voted to stop: a signal, a deadline that is near, or else the end of
+// What a rank asks for after a step; the last of these that some rank asks for is done.
+enum class AfterStep : int64_t { go_on, stop, fail };
+
+// Collective, the same on all ranks; one exchange per step. A signal of any rank ends the run
+// behind the step in which it came, which a vote cast with that step could not.
+AfterStep agree_after_step(MpiWorld& world, bool trouble) {
+  const AfterStep mine = trouble            ? AfterStep::fail
+                         : signal_pending() ? AfterStep::stop
+                                            : AfterStep::go_on;
+  return static_cast<AfterStep>(world.max(static_cast<int64_t>(mine)));
+}
+
+// Collective. Why some rank asked to stop: a signal, a deadline that is near, or else the end of
 // run.duration_s, which leaves the outcome as it is.
 void note_stop(MpiWorld& world, const Deadline& deadline, bool late, Training& training) {
   const int64_t signal = world.max(static_cast<int64_t>(received_signal()));
@@ -80,12 +92,10 @@ std::string number_text(double value) {
 }
 
 // Collective, the same on all ranks: the numbers of the first rank that has a reason to end, and
-// the reason; "" where none has. A fault of one rank's memory is not seen by the others, which
-// would go on alone.
-std::string trouble_of(MpiWorld& world, const PrecisionConfig& precision, int64_t step,
-                       const StepResult& result) {
-  const std::string reason = non_finite_reason(precision, result);
-  if (world.all(reason.empty())) return "";
+// that reason. `reason` is this rank's: a fault of one rank's memory is not seen by the others,
+// which have none.
+std::string trouble_of(MpiWorld& world, int64_t step, const StepResult& result,
+                       const std::string& reason) {
   const std::string mine = "loss " + number_text(result.loss) + ", gradient norm " +
                            number_text(result.grad_norm) + " in step " + std::to_string(step + 1) +
                            "; " + reason;
@@ -208,14 +218,14 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     if (step == first_timed)
       timed_begin_s = begin_timed_steps(world, engine, communicators, sensing, training);
     if (step + 1 == plan.config.output.trace_step) world.barrier();  // one origin for all ranks
-    // The vote is cast before the step whose end it decides about.
+    // Deadlines are foreseen: this vote is cast before the step whose end it decides about.
     const double end_s = now_s() + ahead.step_s;
     const bool last = !by_time && step + 1 == run.steps;
     ahead.checkpoint_s = checkpoints.longest_s();
     const bool late = !last && is_too_late(end_s, ahead, deadline.at_s);
     const bool done =
         by_time && step >= first_timed && end_s >= timed_begin_s + run.limits.duration_s;
-    const StepResult result = engine.step(step, signal_pending() || late || done);
+    const StepResult result = engine.step(step, late || done);
     training.steps = step + 1 - first_step;
     // A rank that failed has computed on stale values: the step has no figures.
     if (result.stop && note_failure(world, engine, training)) break;
@@ -223,16 +233,17 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     ahead.step_s = result.time_s;
     events.after_step(step, result);
 
-    const std::string trouble = trouble_of(world, plan.config.precision, step, result);
-    if (!trouble.empty()) {
+    const std::string trouble = non_finite_reason(plan.config.precision, result);
+    const AfterStep next = agree_after_step(world, !trouble.empty());
+    if (next == AfterStep::fail) {
       training.outcome = Exit::non_finite;
       training.cause_unknown = true;
-      training.reason = trouble;
+      training.reason = trouble_of(world, step, result, trouble);
       break;
     }
     const int64_t every = run.check_replicas_every;
     if (every > 0 && (step + 1) % every == 0 && !weights_are_sound(world, engine, training)) break;
-    const bool stopped = result.stop && !last;
+    const bool stopped = (result.stop || next == AfterStep::stop) && !last;
     if (stopped) note_stop(world, deadline, late, training);
     const bool complete = last || (stopped && training.outcome == Exit::ok);
     bool reached = false;

@@ -1,0 +1,69 @@
+// When a signal ends the training loop. A rank keeps its first signal, so that one test has all
+// cases, and a program of its own.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "base/clock.h"
+#include "run/signals.h"
+#include "run/training.h"
+#include "saved_run.h"
+
+namespace gptbench {
+namespace {
+
+class TrainingLoop : public CheckpointTest {
+ protected:
+  struct Ended {
+    Training training;
+    int64_t checkpoints = 0;
+  };
+  // Collective. `steps` steps, of which the last rank gets SIGTERM in step `signalled`, from 1; 0:
+  // in none.
+  Ended train_steps(const std::string& name, int64_t steps, int64_t warmup_steps,
+                    int64_t signalled) {
+    Config config = SavedRun::config_of("dp2 host", directory(name));
+    config.run.steps = steps;
+    config.run.warmup_steps = warmup_steps;
+    SavedRun run(world, config);
+    Resources& resources = run.engine().resources();
+    Sensing sensing(world, resources.device);
+    Checkpoints checkpoints(world, run.engine(), {});
+    TrainingEvents events;
+    events.after_step = [&](int64_t step, const StepResult&) {
+      if (step + 1 == signalled && world.rank() == world.size() - 1) std::raise(SIGTERM);
+    };
+    events.after_evaluation = [](const Evaluation&) {};
+    Ended ended;
+    ended.training = train(world, run.engine(), resources.plan, resources.communicators, sensing,
+                           checkpoints, 0, now_s(), events);
+    ended.checkpoints = checkpoints.completed();
+    return ended;
+  }
+  void expect_stopped(const Ended& ended, int64_t steps) const {
+    EXPECT_EQ(ended.training.steps, steps);
+    EXPECT_EQ(ended.training.outcome, Exit::timeout);
+    EXPECT_TRUE(ended.training.signalled);
+    if (world.rank() == 0) {
+      EXPECT_EQ(ended.training.reason, "stopped by signal 15 after the step in hand");
+    }
+    EXPECT_EQ(ended.checkpoints, 1);
+  }
+};
+
+// Steps may take as long as a launcher waits between its signal and SIGKILL: there is time for one.
+TEST_F(TrainingLoop, ASignalToOneRankEndsItOnAllAfterTheStepInHand) {
+  watch_signals();
+  expect_stopped(train_steps("timed", 6, 1, 3), 3);
+  // One that has come before the first step, of the warm-up.
+  expect_stopped(train_steps("warmup", 6, 4, 0), 1);
+  // In the last step there is nothing to stop.
+  const Ended last = train_steps("last", 1, 0, 0);
+  EXPECT_EQ(last.training.steps, 1);
+  EXPECT_EQ(last.training.outcome, Exit::ok);
+  EXPECT_FALSE(last.training.signalled);
+  EXPECT_EQ(last.checkpoints, 1);
+}
+
+}  // namespace
+}  // namespace gptbench
