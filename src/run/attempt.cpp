@@ -143,9 +143,9 @@ std::string reason_of_numbers(const Session& session, Engine& engine, const Trai
   const int64_t last_step = training.first_step + training.steps - 1;
   if (training.cause_unknown) return origin_of_non_finite(session.world, engine, last_step);
   if (training.outcome != Exit::invalid || training.signalled) return "";
-  return repeat_from_checkpoint(session.world, engine, last_step, [&](const std::string& line) {
-    session.console.always(printable(line) + "\n");
-  });
+  const auto say = [&](const std::string& line) { session.console.always(printable(line) + "\n"); };
+  say(training.reason);  // the job may end while steps are repeated
+  return repeat_from_checkpoint(session.world, engine, last_step, training.deadline_s, say);
 }
 
 // Collective. The trace of the step that the deck names, if it was trained.

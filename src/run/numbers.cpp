@@ -7,12 +7,14 @@
 #include <map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "checkpoint/load.h"
 #include "comm/agree.h"
 #include "comm/pulse.h"
 #include "measure/system_info.h"
 #include "plan/tensor_parts.h"
+#include "run/signals.h"
 #include "verify/verify.h"
 
 namespace gptbench {
@@ -117,6 +119,7 @@ WeightCheck check_weights(MpiWorld& world, Engine& engine) {
 }
 
 std::string repeat_from_checkpoint(MpiWorld& world, Engine& engine, int64_t last_step,
+                                   double deadline_s,
                                    const std::function<void(const std::string&)>& say) {
   const std::string& directory = engine.resources().plan.config.checkpoint.directory;
   TrainingStart start;
@@ -127,10 +130,19 @@ std::string repeat_from_checkpoint(MpiWorld& world, Engine& engine, int64_t last
   } catch (const AgreedError& error) {
     return std::string("; not repeated: ") + error.what();
   }
-  for (int64_t step = start.steps; step <= last_step; ++step) engine.step(step, false);
+  const std::string numbers =
+      std::to_string(start.steps + 1) + " to " + std::to_string(last_step + 1);
+  const std::string steps = "; steps " + numbers + ", repeated from " + start.path + ", ";
+  if (world.rank() == 0) say("Repeating steps " + numbers + " from " + start.path);
+  double step_s = 0.0;  // as long as the one before
+  for (int64_t step = start.steps; step <= last_step; ++step) {
+    const bool must_end = signal_pending() || now_s() + step_s > deadline_s;
+    if (!world.all(!must_end))
+      return steps + "were cut short after step " + std::to_string(step) +
+             " by a signal or the time limit";
+    step_s = engine.step(step, false).time_s;
+  }
   const WeightCheck again = check_weights(world, engine);
-  const std::string steps = "; steps " + std::to_string(start.steps + 1) + " to " +
-                            std::to_string(last_step + 1) + ", repeated from " + start.path + ", ";
   return again.agree ? steps + "end with equal replicas: the fault does not repeat"
                      : steps + "end with the same fault: " + again.differences;
 }

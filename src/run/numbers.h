@@ -27,8 +27,12 @@ struct WeightCheck {
 WeightCheck check_weights(MpiWorld& world, Engine& engine);
 
 // Repeats the steps from the newest checkpoint to `last_step`, from 0, after which replicas
-// differed: whether they differ again. Where there is no checkpoint it says so.
+// differed: whether they differ again. Where there is no checkpoint it says so. Ends early, on all
+// ranks, when one received a signal or another step would pass `deadline_s`, by now_s(). `say` is
+// called on rank 0 with a line about each checkpoint that is passed over, and before the first
+// step.
 std::string repeat_from_checkpoint(MpiWorld& world, Engine& engine, int64_t last_step,
+                                   double deadline_s,
                                    const std::function<void(const std::string&)>& say);
 
 }  // namespace gptbench

@@ -211,6 +211,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   reset_message_counts();
   world.barrier();
   const Deadline deadline = deadline_of(run.limits.time_limit_s, start_s);
+  training.deadline_s = deadline.at_s;
   const int64_t evaluate_every = plan.config.convergence.evaluate_every;
   double timed_begin_s = 0.0;
   TimeAhead ahead;

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ struct Training {
   MessageSums evaluation_messages{};  // of the communicators' statistics, what evaluations sent
   // ok, out_of_memory, non_finite, invalid (replicas differ), io or timeout; same on all ranks
   Exit outcome = Exit::ok;
+  double deadline_s = std::numeric_limits<double>::infinity();  // of the run, by now_s()
   bool signalled = false;  // a signal ended it: little time is left; same on all ranks
   // Loss or norm of the last step are not finite: a search may find where; same on all ranks
   bool cause_unknown = false;

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <limits>
 
 #include "base/clock.h"
+#include "run/numbers.h"
 #include "run/signals.h"
 #include "run/training.h"
 #include "saved_run.h"
@@ -25,6 +27,7 @@ class TrainingLoop : public CheckpointTest {
     Config config = SavedRun::config_of("dp2 host", directory(name));
     config.run.steps = steps;
     config.run.warmup_steps = warmup_steps;
+    config.run.limits.time_limit_s = 1000.0;
     SavedRun run(world, config);
     Resources& resources = run.engine().resources();
     Sensing sensing(world, resources.device);
@@ -35,8 +38,10 @@ class TrainingLoop : public CheckpointTest {
     };
     events.after_evaluation = [](const Evaluation&) {};
     Ended ended;
+    const double start_s = now_s();
     ended.training = train(world, run.engine(), resources.plan, resources.communicators, sensing,
-                           checkpoints, 0, now_s(), events);
+                           checkpoints, 0, start_s, events);
+    EXPECT_LE(ended.training.deadline_s, start_s + 1000.0);  // or the end of a job around the test
     ended.checkpoints = checkpoints.completed();
     return ended;
   }
@@ -63,6 +68,11 @@ TEST_F(TrainingLoop, ASignalToOneRankEndsItOnAllAfterTheStepInHand) {
   EXPECT_EQ(last.training.outcome, Exit::ok);
   EXPECT_FALSE(last.training.signalled);
   EXPECT_EQ(last.checkpoints, 1);
+  // Steps that are repeated after replicas have differed may take hours.
+  SavedRun run(world, "dp2 host", directory("timed"));
+  const std::string repeated = repeat_from_checkpoint(
+      world, run.engine(), 5, std::numeric_limits<double>::infinity(), [](const std::string&) {});
+  EXPECT_NE(repeated.find("were cut short after step 3"), std::string::npos) << repeated;
 }
 
 }  // namespace

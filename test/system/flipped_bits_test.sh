@@ -100,6 +100,7 @@ for found_by in 'check_replicas_every=2 checkpoint.every_steps=4' 'check_replica
   tr -s '\n ' ' ' <out >line
   grep -Eq 'INVALID: replicas differ after step [0-9]+: rank 0 on [^ ]+ differs in [^;]*, rank 1 on [^ ]+ differs in wte[^;]*; steps [0-9]+ to [0-9]+, repeated from ck/step-[0-9]+\.h5, end with equal replicas: the fault does not repeat' line ||
     fail "neither ranks nor tensor"
+  grep -q '^replicas differ after step [0-9]*: ' out || fail "not told before steps are repeated"
   "$GPTPOST" show "$work/output/tiny/result.h5" | tr -s '\n ' ' ' | grep -q 'replicas differ after step' || fail "not in the result"
   step=$(sed -n 's/.*replicas differ after step \([0-9]*\):.*/\1/p' line)
   [ ! -e "$(printf '%s/ck/step-%08d.h5' "$work" "$step")" ] || fail "saved"
