@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/uninterrupted.h"
 
 namespace gptbench {
@@ -22,8 +23,10 @@ void DiskWriter::Aligned::operator()(char* memory) const {
   std::free(memory);
 }
 
-DiskWriter::DiskWriter(NewFile& file)
-    : file_(file), page_(std::max<int64_t>(alignment, ::getpagesize())) {
+DiskWriter::DiskWriter(NewFile& file, int64_t unsynced_bytes)
+    : file_(file),
+      page_(std::max<int64_t>(alignment, ::getpagesize())),
+      max_unsynced_bytes_(unsynced_bytes) {
   if (!file.is_on_local_disk()) return;
   for (Buffer* buffer : {&filling_, &writing_}) {
     buffer->memory.reset(
@@ -53,11 +56,7 @@ DiskWriter::~DiskWriter() {
 
 void DiskWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
   const char* from = static_cast<const char*>(data);
-  if (!is_direct()) {
-    file_.write_at(offset, from, static_cast<size_t>(bytes));
-    file_.begin_sync(offset, bytes);
-    return;
-  }
+  if (!is_direct()) return write_cached(offset, from, bytes);
   if (filling_.offset + filling_.bytes != offset) submit();
   if (offset % page_ == 0 && reinterpret_cast<uintptr_t>(from) % memory_alignment == 0 &&
       bytes >= page_) {
@@ -84,6 +83,20 @@ void DiskWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
     offset += n;
     bytes -= n;
   }
+}
+
+// Between two waits lies as much as reaches the disk in about ten seconds: a fast file system is
+// waited for a few times per file.
+void DiskWriter::write_cached(int64_t offset, const char* from, int64_t bytes) {
+  constexpr double short_s = 5.0;
+  file_.write_at(offset, from, static_cast<size_t>(bytes));
+  file_.begin_sync(offset, bytes);
+  unsynced_bytes_ += bytes;
+  if (unsynced_bytes_ < max_unsynced_bytes_) return;
+  const double start_s = now_s();
+  file_.sync();
+  if (now_s() - start_s < short_s) max_unsynced_bytes_ *= 2;
+  unsynced_bytes_ = 0;
 }
 
 // Hands whole pages of the buffer to the thread; the rest goes through the page cache, which never

@@ -18,15 +18,17 @@ namespace gptbench {
 // while the caller fills the other. The rate does not depend on how fast the system finds memory
 // for pages, which on a virtual machine can be a quarter of the disk's. Other file systems (tmpfs,
 // network and parallel ones) have a cache of their own that writes behind the program: there each
-// range is written at once, and its write-back begins. Several writers, also of other processes,
+// range is written at once, its write-back begins, and now and then the writer waits for it. Else
+// all would be left to the sync() at the end, in which no part of a file becomes complete: to a
+// watchdog (comm/pulse.h) minutes of it look like a hang. Several writers, also of other processes,
 // may write disjoint ranges of one file.
 class DiskWriter {
  public:
   // Multiples of it are good places for arrays: at least the block of any disk.
   static constexpr int64_t alignment = 4096;
 
-  // `file` outlives it.
-  explicit DiskWriter(NewFile& file);
+  // `file` outlives it. A cache is first waited for after `unsynced_bytes`.
+  explicit DiskWriter(NewFile& file, int64_t unsynced_bytes = int64_t{1} << 30);
   ~DiskWriter();
   DiskWriter(const DiskWriter&) = delete;
   DiskWriter& operator=(const DiskWriter&) = delete;
@@ -48,6 +50,7 @@ class DiskWriter {
     int64_t offset = 0, bytes = 0;
   };
 
+  void write_cached(int64_t offset, const char* from, int64_t bytes);
   void submit();
   void write_buffers();
   void write_pages(const char* from, int64_t offset, int64_t bytes);
@@ -60,6 +63,8 @@ class DiskWriter {
   // goes through it, whose late write-back would undo it.
   const int64_t page_;
   int direct_ = -1;  // descriptor; -1: through the page cache
+  // Through the cache: bytes since the last sync(), and how many there may be.
+  int64_t unsynced_bytes_ = 0, max_unsynced_bytes_;
   Buffer filling_;
   // Shared with the thread.
   std::mutex mutex_;
