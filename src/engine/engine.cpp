@@ -101,7 +101,8 @@ double Engine::evaluate(int64_t first) {
 
 NonFinite Engine::find_non_finite(int64_t step, const std::function<bool(bool)>& all_ranks) {
   NonFinite found = non_finite_weights(resources_);
-  if (!all_ranks(found.what.empty())) return found;
+  found.in_weights = !all_ranks(found.what.empty());
+  if (found.in_weights) return found;
   NonFiniteSearch search(resources_);
   issuer_.set_search(&search);
   pulse.begin_step(step);

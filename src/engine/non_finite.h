@@ -8,8 +8,9 @@
 namespace gptbench {
 
 struct NonFinite {
-  std::string what;   // "" where all numbers are finite
-  bool here = false;  // it arose on this rank: it did not come in a message
+  std::string what;         // "" where all numbers are finite
+  bool here = false;        // it arose on this rank: it did not come in a message
+  bool in_weights = false;  // of some rank, before the step that met it; the same on all ranks
 };
 
 // The first tensor of this rank's parameters that holds a number that is not finite: "tensor

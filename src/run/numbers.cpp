@@ -84,10 +84,8 @@ std::string differences_of_replicas(MpiWorld& world, const Plan& plan,
   return join(differences, ", ");
 }
 
-}  // namespace
-
-std::string origin_of_non_finite(MpiWorld& world, Engine& engine, int64_t step) {
-  const NonFinite found = engine.find_non_finite(step, [&](bool mine) { return world.all(mine); });
+// Collective. What ranks have found, on rank 0; "" where none has found anything.
+std::string first_place(MpiWorld& world, const NonFinite& found) {
   const std::vector<std::string> all = world.gather(
       found.what.empty() ? ""
                          : (found.here ? "here " : "come ") + own_name(world) + ": " + found.what);
@@ -101,7 +99,24 @@ std::string origin_of_non_finite(MpiWorld& world, Engine& engine, int64_t step) 
         of_kind.size() > 1 ? " (and on " + std::to_string(of_kind.size() - 1) + " more)" : "";
     return "; first on " + of_kind.front() + others;
   }
-  return "; the step, repeated, has finite numbers: suspect the machine, not the model";
+  return "";
+}
+
+}  // namespace
+
+std::string origin_of_non_finite(MpiWorld& world, Engine& engine, int64_t step) {
+  const NonFinite found = engine.find_non_finite(step, [&](bool mine) { return world.all(mine); });
+  const std::string place = first_place(world, found);
+  if (world.rank() != 0) return "";
+  if (place.empty())
+    return "; the step, repeated, has finite numbers: suspect the machine, not the model";
+  if (!found.in_weights) return place;
+  return place + ", which step " + std::to_string(step + 1) +
+         " has not changed: an earlier step has, or memory is at fault";
+}
+
+std::string place_of_non_finite_weights(MpiWorld& world, Engine& engine) {
+  return first_place(world, non_finite_weights(engine.resources()));
 }
 
 WeightCheck check_weights(MpiWorld& world, Engine& engine) {

@@ -10,9 +10,13 @@
 
 namespace gptbench {
 
-// Where the numbers of `step`, from 0 and the last one executed, ceased to be finite: "; first on
-// rank 1 on alpha: tensor h.1.mlp.fc.weight of the weights (and on 1 more)".
+// Where the numbers of `step`, from 0, ceased to be finite. It is the last one executed and has
+// changed no weights, so that these come from before: "; first on rank 1 on alpha: tensor
+// h.1.mlp.fc.weight of the weights (and on 1 more), which step 12 has not changed: an earlier step
+// has, or memory is at fault".
 std::string origin_of_non_finite(MpiWorld& world, Engine& engine, int64_t step);
+// Where weights are not finite, whichever step has changed them: the same as far as the comma.
+std::string place_of_non_finite_weights(MpiWorld& world, Engine& engine);
 
 // The weights of all ranks, which are read once.
 struct WeightCheck {

@@ -190,7 +190,7 @@ bool weights_are_sound(MpiWorld& world, Engine& engine, Training& training) {
                                        check.differences
                                  : "weights are not finite after step " + std::to_string(steps) +
                                        "; lower optimizer.lr or look at the data" +
-                                       origin_of_non_finite(world, engine, steps - 1);
+                                       place_of_non_finite_weights(world, engine);
   return false;
 }
 

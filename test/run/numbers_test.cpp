@@ -72,6 +72,10 @@ TEST_F(Numbers, NotANumberInAWeight) {
     const std::string origin = origin_of_non_finite(world, run.engine(), 2);
     expect_says(origin, last());
     expect_says(origin, std::string("tensor ") + damaged + " of the weights");
+    expect_says(origin, ", which step 3 has not changed");
+    const std::string place = place_of_non_finite_weights(world, run.engine());
+    expect_says(place, std::string("tensor ") + damaged + " of the weights");
+    EXPECT_EQ(place.find(", which step"), std::string::npos) << place;
     EXPECT_FALSE(check_weights(world, run.engine()).finite);
     if (layout == "dp2 host") {
       EXPECT_EQ(run.engine().checksum(), before);
