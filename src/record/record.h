@@ -173,7 +173,8 @@ struct DeviceFigures {
   double memory_used_bytes = 0.0;
   std::optional<double> power_w, power_limit_w, energy_j_per_token, utilisation;
   std::optional<double> temperature_c;  // the highest
-  // Errors of memory that ECC corrected, and could not correct, on all devices.
+  // Errors of memory that ECC corrected, and could not correct, of the hosts and GPUs that count
+  // them; absent where these are 0 and a device does not count.
   std::optional<double> errors_corrected, errors_uncorrected;
 };
 

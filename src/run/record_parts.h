@@ -35,7 +35,7 @@ struct SensorSummary {
   std::optional<double> node_power_w;                          // mean over nodes
   std::optional<double> energy_j;                              // of all devices
   std::optional<double> temperature_c;                         // the highest
-  std::optional<double> errors_corrected, errors_uncorrected;  // of all devices
+  std::optional<double> errors_corrected, errors_uncorrected;  // of hosts and GPUs
   SensorSeries series;
   double clock_ghz = 0.0, cpu_clock_ghz = 0.0;  // means over devices, nodes and time
   double node_memory_used_bytes = 0.0;          // largest over nodes

@@ -58,6 +58,13 @@ std::optional<double> SensorUnits::sum(Figure figure) const {
   return total;
 }
 
+double SensorUnits::known_sum(Figure figure) const {
+  double total = 0.0;
+  for (const std::vector<double>& row : rows_)
+    if (std::isfinite(row[figure])) total += row[figure];
+  return total;
+}
+
 std::optional<double> SensorUnits::mean(Figure figure) const {
   const std::optional<double> total = sum(figure);
   if (!total) return std::nullopt;
@@ -89,6 +96,20 @@ SensorSeries sensor_series(const std::vector<double>& sums, double interval_s, d
   return series;
 }
 
+namespace {
+
+// Errors of the memory of hosts and GPUs. What some of the units count is a lower bound: above 0 it
+// condemns a run whatever the others would count, but a 0 says nothing of the devices without a
+// counter.
+std::optional<double> memory_errors(const SensorUnits& hosts, const SensorUnits& gpus,
+                                    SensorUnits::Figure figure) {
+  const double found = hosts.known_sum(figure) + gpus.known_sum(figure);
+  if (found > 0.0) return found;
+  return (gpus.empty() ? hosts : gpus).sum(figure);
+}
+
+}  // namespace
+
 std::optional<SensorSummary> summary_of(const GatheredSensors& gathered) {
   using Units = SensorUnits;
   const Units &hosts = gathered.hosts, &gpus = gathered.gpus;
@@ -109,8 +130,8 @@ std::optional<SensorSummary> summary_of(const GatheredSensors& gathered) {
   s.energy_j = devices.sum(Units::energy);
   s.clock_ghz = devices.mean(Units::clock_now).value_or(0.0);
   s.temperature_c = devices.largest(Units::celsius);
-  s.errors_corrected = devices.sum(Units::corrected);
-  s.errors_uncorrected = devices.sum(Units::uncorrected);
+  s.errors_corrected = memory_errors(hosts, gpus, Units::corrected);
+  s.errors_uncorrected = memory_errors(hosts, gpus, Units::uncorrected);
   s.series = gathered.series;
   s.note = how_sampled(hosts, "host") + "\n" + gathered.host_sources;
   if (gpus.empty()) return s;

@@ -44,6 +44,8 @@ class SensorUnits {
   size_t size() const { return rows_.size(); }
   // Absent if any unit lacks it: a sum over some of the units would be wrong.
   std::optional<double> sum(Figure figure) const;
+  // Of the units that have it; 0 where none has.
+  double known_sum(Figure figure) const;
   std::optional<double> mean(Figure figure) const;
   std::optional<double> largest(Figure figure) const;
 
@@ -67,7 +69,8 @@ struct GatheredSensors {
   std::string host_sources, gpu_sources;
 };
 // Power and its limit are means over ranks, which share their units evenly; energy is that of all
-// devices. None where no step was timed.
+// devices; errors of memory are those of all hosts and GPUs that count them, absent where that is 0
+// and a device has no counter. None where no step was timed.
 std::optional<SensorSummary> summary_of(const GatheredSensors& gathered);
 
 }  // namespace gptbench

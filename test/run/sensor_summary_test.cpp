@@ -43,6 +43,15 @@ GatheredSensors two_hosts() {
   return gathered;
 }
 
+// A unit of 2 readings that counts `uncorrected` errors; NaN: it has no counter.
+std::vector<double> counting(double uncorrected) {
+  SensorTotals totals;
+  totals.readings = 2;
+  if (!std::isnan(uncorrected)) totals.errors_uncorrected = uncorrected;
+  const SensorFacts none;
+  return SensorUnits::message(&none, totals);
+}
+
 }  // namespace
 
 TEST(SensorSummary, RanksShareThePowerOfTheirHosts) {
@@ -79,6 +88,8 @@ TEST(SensorSummary, FiguresOfDevicesAreThoseOfGpusWhereThereAreAny) {
   EXPECT_DOUBLE_EQ(s.node_memory_used_bytes, 1000.0);
   EXPECT_DOUBLE_EQ(s.gpu_memory_used_bytes.value(), 6000.0);
   EXPECT_DOUBLE_EQ(s.gpu_memory_bytes.value(), 12000.0);
+  EXPECT_DOUBLE_EQ(s.errors_corrected.value(), 27.0);  // 3 of the host, 6 and 18 of the GPUs
+  EXPECT_DOUBLE_EQ(s.errors_uncorrected.value(), 9.0);
   ASSERT_EQ(s.memory.size(), 1u);
   EXPECT_EQ(s.memory[0].bytes, (std::vector<int64_t>{2000, 6000}));
 }
@@ -105,6 +116,26 @@ TEST(SensorSummary, WhatOneUnitLacksIsAbsent) {
   gathered.hosts = units({message(1.0), SensorUnits::message(&none, without_power)});
   const SensorSummary s = summary_of(gathered).value();
   EXPECT_FALSE(s.power_w || s.power_limit_w || s.node_power_w || s.energy_j || s.temperature_c);
+}
+
+// A unit without a counter, such as a GPU whose ECC is off, hides no error of another one; but what
+// the others do not find may be in that one.
+TEST(SensorSummary, ErrorsCountWhereAUnitHasNoCounter) {
+  const double no_counter = std::nan("");
+  const auto errors = [](const SensorUnits& hosts, const SensorUnits& gpus) {
+    GatheredSensors gathered;
+    gathered.hosts = hosts;
+    gathered.gpus = gpus;
+    gathered.ranks = 2;
+    return summary_of(gathered).value().errors_uncorrected;
+  };
+  const SensorUnits no_gpus, host = units({counting(no_counter)});
+  EXPECT_EQ(errors(units({counting(3.0), counting(no_counter)}), no_gpus), 3.0);
+  EXPECT_EQ(errors(host, units({counting(no_counter), counting(2.0)})), 2.0);
+  EXPECT_EQ(errors(units({counting(1.0)}), units({counting(no_counter)})), 1.0);
+  EXPECT_EQ(errors(host, units({counting(0.0), counting(0.0)})), 0.0);
+  EXPECT_FALSE(errors(units({counting(0.0), counting(no_counter)}), no_gpus).has_value());
+  EXPECT_FALSE(errors(units({counting(0.0)}), units({counting(no_counter), counting(0.0)})));
 }
 
 TEST(SensorSummary, NoneWhereNothingWasRead) {
