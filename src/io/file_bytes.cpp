@@ -130,15 +130,20 @@ std::string read_beginning(const std::string& path, int64_t limit_bytes) {
   return text;
 }
 
-bool is_locked(const std::string& path) {
+LockState lock_of(const std::string& path) {
   // NFS locks what is open for writing alone; what another user writes may be open for reading
   // alone.
   for (const int access : {O_WRONLY, O_RDONLY}) {
     const Descriptor fd(open_file(path, access | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-    if (fd >= 0) return ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (errno != EACCES && errno != EPERM && errno != EROFS) return false;
+    if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0) return LockState::free;
+    if (fd >= 0) return errno == EWOULDBLOCK ? LockState::taken : LockState::unavailable;
+    if (errno != EACCES && errno != EPERM && errno != EROFS) return LockState::free;
   }
-  return true;
+  return LockState::taken;
+}
+
+bool is_locked(const std::string& path) {
+  return lock_of(path) == LockState::taken;
 }
 
 FileLock::FileLock(const std::string& path) : path_(path) {

@@ -21,8 +21,15 @@ Bytes read_bytes(const std::string& path, int64_t limit_bytes);
 std::string read_beginning(const std::string& path, int64_t limit_bytes);
 // Writes all bytes to an open file from byte `offset` on. False where it cannot; errno says why.
 bool write_all(int file, const void* data, size_t bytes, int64_t offset);
-// Whether a process has a lock (flock) on this file: a NewFile that is being written has one, which
-// the system removes with its process. False on a file system without locks.
+// The lock (flock) on a file: a NewFile that is being written has one, which the system removes
+// with its process.
+enum class LockState {
+  free,         // also where there is no file
+  taken,        // by a process
+  unavailable,  // on a file system without locks
+};
+LockState lock_of(const std::string& path);
+// LockState::taken; false on a file system without locks.
 bool is_locked(const std::string& path);
 
 // A lock (flock) on a file of this name, which is made for it; both go with the destructor, the

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -35,6 +36,7 @@ constexpr const char* header =
 constexpr size_t num_columns = 9;
 constexpr size_t columns_without_held_out_loss = 8;  // of earlier versions
 constexpr auto max_time_in_cache = std::chrono::milliseconds(500);
+constexpr auto longest_silence = std::chrono::seconds(60);  // of a live run, in its touches
 constexpr int64_t max_journal_bytes = int64_t{1} << 32;
 constexpr int64_t max_line_bytes = 512;           // of a line that is one of ours
 constexpr int64_t max_missing_steps = 1'000'000;  // which take memory, but no place in the file
@@ -239,7 +241,8 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   const auto refuse_live = [&] {
     throw Error(Exit::io, path +
                               ": another run writes its steps here; give each run an "
-                              "output.directory of its own");
+                              "output.directory of its own, or wait for its end (without file "
+                              "locks: for a minute more)");
   };
   if (!again && is_live(directory)) refuse_live();
   if (!again) recover_journal(directory);
@@ -261,7 +264,8 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   fd_ = uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC); });
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
   // Another run in this directory sees that this one lives. A file system may have no locks.
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_live();
+  has_lock_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+  if (!has_lock_ && errno == EWOULDBLOCK) refuse_live();
   if (continues && uninterrupted([&] { return ::ftruncate(fd_, bytes_kept); }) != 0)
     throw Error(Exit::io, path + ": cannot write: " + std::strerror(errno));
   try {
@@ -304,15 +308,17 @@ void Journal::add(const JournalStep& step) {
 }
 
 // Twice a second, as long as there is something to force: with microsecond steps one call covers
-// thousands of lines.
+// thousands of lines. Where there is no lock, a touch of the file stands for it.
 void Journal::force_to_disk() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!ending_) {
     changed_.wait_for(lock, max_time_in_cache, [&] { return ending_; });
-    if (!dirty_) continue;
-    dirty_ = false;
+    const bool has_lines = std::exchange(dirty_, false);
+    if (!has_lines && has_lock_) continue;
     lock.unlock();
-    const bool failed = uninterrupted([&] { return ::fdatasync(fd_); }) != 0 && errno != EINVAL;
+    if (!has_lock_) (void)!::futimens(fd_, nullptr);
+    const bool failed =
+        has_lines && uninterrupted([&] { return ::fdatasync(fd_); }) != 0 && errno != EINVAL;
     const int error = errno;
     lock.lock();
     if (failed) sync_error_ = error;
@@ -355,7 +361,12 @@ std::string planned_path(const std::string& directory) {
 }
 
 bool is_live(const std::string& directory) {
-  return is_locked(steps_path(directory));
+  const LockState lock = lock_of(steps_path(directory));
+  if (lock != LockState::unavailable) return lock == LockState::taken;
+  if (::access(planned_path(directory).c_str(), F_OK) != 0) return false;
+  std::error_code error;
+  const auto last_sign = fs::last_write_time(steps_path(directory), error);
+  return !error && fs::file_time_type::clock::now() - last_sign < longest_silence;
 }
 
 void recover_journal(const std::string& directory) {

@@ -29,7 +29,8 @@ struct JournalStep {
 };
 
 // Written by rank 0. A line is handed to the system at once and is on the disk within a second: a
-// thread of its own forces it there, so that no step waits for the disk.
+// thread of its own forces it there, so that no step waits for the disk. Where the file system has
+// no locks, the thread also touches steps.csv twice a second, for is_live().
 class Journal {
  public:
   Journal() = default;
@@ -56,6 +57,7 @@ class Journal {
 
   std::string directory_;  // "": not begun
   int fd_ = -1;
+  bool has_lock_ = false;
   std::pair<uint64_t, uint64_t> planned_file_;  // identity of planned.h5 as this run wrote it
   int64_t last_step_ = 0;                       // that has a line
   int64_t line_begin_ = 0, end_ = 0;            // of its line; of the file; bytes
@@ -87,7 +89,8 @@ Record recovered_record(const std::string& directory, const std::string& status,
 // Throws Error(Exit::io).
 bool write_recovered(const std::string& directory, const Record& record);
 std::string planned_path(const std::string& directory);
-// Whether a run writes the journal in `directory`; false on a file system without locks.
+// Whether a run writes the journal in `directory`, by its lock. On a file system without locks:
+// until a minute after the last sign of life of a run that has no result.
 bool is_live(const std::string& directory);
 
 }  // namespace gptbench

@@ -198,10 +198,13 @@ void pass_over_plans(std::vector<LoadedRun>& runs, std::vector<std::string>& pro
 int recover(const Options& options) {
   const std::string& directory = options.files.front();
   if (is_live(directory))
-    throw Error(Exit::io, directory + "/steps.csv: a run still writes it; wait for its end");
+    throw Error(Exit::io, directory +
+                              "/steps.csv: a run still writes it; wait for its end "
+                              "(without file locks: for a minute more)");
   const std::string result = directory + "/result.h5";
   const auto has_its_result = [&] {
-    print(result + ": the run has written its result itself; nothing is to be recovered\n", "");
+    print(result + ": nothing is to be recovered; the run or an earlier recovery has written it\n",
+          "");
     return static_cast<int>(Exit::ok);
   };
   const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };

@@ -1,6 +1,7 @@
 #include "io/journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,9 +22,9 @@
 #include "io/result_file.h"
 #include "made_record.h"
 
-// These stand for the C library's in this program: one counts, the other fails on request.
+// These stand for the C library's in this program: one counts, the others fail on request.
 std::atomic<int> times_forced{0};
-bool can_be_cut = true;
+bool can_be_cut = true, has_locks = true;
 extern "C" int fdatasync(int) {
   ++times_forced;
   return 0;
@@ -36,6 +37,14 @@ extern "C" int ftruncate(int file, off_t length) noexcept {
   return static_cast<int>(::syscall(SYS_ftruncate, file, length));
 }
 
+extern "C" int flock(int file, int operation) noexcept {
+  if (!has_locks) {
+    errno = ENOLCK;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_flock, file, operation));
+}
+
 namespace gptbench {
 namespace {
 
@@ -44,7 +53,10 @@ namespace fs = std::filesystem;
 class Journals : public testing::Test {
  protected:
   Journals() { fs::remove_all(directory_); }
-  ~Journals() override { fs::remove_all(directory_); }
+  ~Journals() override {
+    fs::remove_all(directory_);
+    has_locks = true;
+  }
 
   // What is known before the first step.
   Record planned() const {
@@ -346,6 +358,31 @@ TEST_F(Journals, ARunThatLivesKeepsItsJournal) {
   first.end();
   second.begin(directory_, planned());
   second.end();
+}
+
+// On a file system without locks a run shows that it lives by touching its file, steps or none.
+TEST_F(Journals, WithoutLocksALiveRunKeepsItsJournalToo) {
+  has_locks = false;
+  const std::string steps = directory_ + "/steps.csv";
+  const auto make_old = [&] {
+    fs::last_write_time(steps, fs::file_time_type::clock::now() - std::chrono::minutes(2));
+  };
+  Journal first, second;
+  first.begin(directory_, planned());
+  make_old();
+  while (!is_live(directory_)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_THROW(second.begin(directory_, planned()), Error);
+  recover_journal(directory_);
+  EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
+  EXPECT_TRUE(fs::exists(directory_ + "/planned.h5"));
+  first.end();  // it has a result
+  EXPECT_FALSE(is_live(directory_));
+  killed_after(3);
+  EXPECT_TRUE(is_live(directory_));
+  make_old();
+  EXPECT_FALSE(is_live(directory_));
+  recover_journal(directory_);
+  EXPECT_EQ(read_result(directory_ + "/result.h5").steps.loss.size(), 3u);
 }
 
 // What lies there under the name of a watchdog's file is read no further than a line, and waited

@@ -165,6 +165,8 @@ seen=$(grep -c '^ *[0-9]*/2000000000 ' out)
 check_result "$work/output/tiny/result.h5" TIMEOUT
 awk -v seen="$seen" '/^steps/ { exit !($2 >= seen && $2 <= seen + 1) }' values || fail "$seen steps seen, $(grep '^steps' values)"
 grep -q 'reason recovered from the journal' values || fail "$(grep reason values)"
+"$GPTPOST" recover "$work/output/tiny" >recovered 2>err || fail "recover again"
+grep -q 'the run or an earlier recovery has written it' recovered || fail "not said: $(cat recovered)"
 "$GPTPOST" recover "$decks" >out 2>err && fail "recovered a folder without a journal"
 grep -q 'planned.h5' err || fail "no message"
 
