@@ -1,11 +1,14 @@
 #include "checkpoint/checkpoints.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "comm/agree.h"
 #include "comm/pulse.h"
+#include "weights/contents.h"
 
 namespace gptbench {
 namespace {
@@ -18,7 +21,31 @@ bool is_rewritten(const Config& config, int64_t steps) {
   return steps == last || (steps > 0 && steps < last && every > 0 && steps % every == 0);
 }
 
+// The most checkpoints of a run that exist at one time: those that are kept, and the one being
+// written, which replaces none before it is complete.
+int64_t most_at_once(const Config& config) {
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  const int64_t most = checkpoint.keep + 1;
+  if (checkpoint.every_s > 0.0) return most;
+  if (checkpoint.every_steps == 0) return 1;  // after the last step
+  if (config.run.limits.duration_s > 0.0) return most;
+  return std::min(most, (config.run.steps - 1) / checkpoint.every_steps + 1);
+}
+
 }  // namespace
+
+std::string missing_space(const Config& config, int64_t existing, double free_bytes) {
+  double bytes = 0.0;
+  for (const FileArray& array : contents_of(config)) bytes += static_cast<double>(array.bytes());
+  const int64_t at_once = most_at_once(config), more = std::max<int64_t>(1, at_once - existing);
+  if (static_cast<double>(more) * bytes <= free_bytes) return "";
+  const auto text_of = [](double number) { return format_bytes(static_cast<int64_t>(number)); };
+  return "checkpoint.directory = '" + config.checkpoint.directory +
+         "' lacks space: " + text_of(free_bytes) + " free, " + std::to_string(more) + " x " +
+         text_of(bytes) +
+         " needed (at most checkpoint.keep + 1 checkpoints are there at once); free some, or name "
+         "another directory";
+}
 
 CheckpointDirectory::CheckpointDirectory(MpiWorld& world, const Config& config)
     : path_(config.checkpoint.directory) {
@@ -26,7 +53,12 @@ CheckpointDirectory::CheckpointDirectory(MpiWorld& world, const Config& config)
   try {
     probe(world);
     agreed(world, [&] {
-      if (world.rank() == 0) take(config);
+      if (world.rank() != 0) return;
+      take(config);
+      const std::optional<double> free = free_bytes(path_);
+      if (!free) return;
+      const auto existing = static_cast<int64_t>(take_inventory(path_).complete.size());
+      space_warning_ = missing_space(config, existing, *free);
     });
   } catch (const AgreedError&) {
     release();

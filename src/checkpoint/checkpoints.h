@@ -14,6 +14,11 @@
 
 namespace gptbench {
 
+// What a file system with `free_bytes` lacks for the checkpoints of a run of `config`, in one line;
+// "" where they fit. At most checkpoint.keep and the one being written are there at once;
+// `existing` complete ones are there before, and are kept or replaced.
+std::string missing_space(const Config& config, int64_t existing, double free_bytes);
+
 // checkpoint.directory, which belongs to one run from before its first step to its end.
 class CheckpointDirectory {
  public:
@@ -22,6 +27,9 @@ class CheckpointDirectory {
   // this run neither continues nor writes anew. Then it leaves the directory as it was.
   CheckpointDirectory(MpiWorld& world, const Config& config);
   ~CheckpointDirectory();
+  // missing_space() before the first step, on rank 0. No reason to refuse a run: others may write
+  // to the file system, and remove files.
+  const std::string& space_warning() const { return space_warning_; }
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
@@ -34,6 +42,7 @@ class CheckpointDirectory {
   // On rank 0.
   std::vector<std::string> created_;
   std::unique_ptr<FileLock> lock_;
+  std::string space_warning_;
 };
 
 class Checkpoints {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -198,6 +199,13 @@ std::vector<std::string> create_directories(const std::string& directory) {
     fail(directory, "cannot create this directory", error);
   }
   return created;
+}
+
+std::optional<double> free_bytes(const std::string& directory) {
+  struct statvfs info;
+  // A file system without a size, as some in user space, says 0 of all.
+  if (::statvfs(directory.c_str(), &info) != 0 || info.f_blocks == 0) return std::nullopt;
+  return static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize);
 }
 
 void remove_directories(const std::vector<std::string>& created) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,9 @@ class FileLock {
 // Creates `directory` and its missing parents; returns those that were created, outermost first.
 // Throws Error(Exit::io); what was created until then is removed again.
 std::vector<std::string> create_directories(const std::string& directory);
+// Bytes that users may still write to the file system of `directory`, whatever their quotas; none
+// where it does not say.
+std::optional<double> free_bytes(const std::string& directory);
 // Removes directories that create_directories() returned, as far as they are empty.
 void remove_directories(const std::vector<std::string>& created);
 

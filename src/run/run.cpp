@@ -144,6 +144,8 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
 
   // Plan to record.
   const Console console(world.rank() == 0, line.verbosity);
+  const std::string& space_warning = checkpoint_directory.space_warning();
+  if (!space_warning.empty()) console.say(hanging("Warning: ", space_warning));
   if (!chosen.empty()) console.say(hanging("Layout          ", chosen));
   Journal journal;
   Session session(world, deck, *device, *tokens, console, journal);

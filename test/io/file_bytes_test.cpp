@@ -160,6 +160,12 @@ TEST_F(FileBytes, AFileThatIsBeingWrittenIsLocked) {
   EXPECT_FALSE(is_locked(in("fifo")));
 }
 
+TEST_F(FileBytes, OnlyAFileSystemWithASizeHasFreeBytes) {
+  EXPECT_TRUE(free_bytes(".").has_value());
+  EXPECT_FALSE(free_bytes("/proc").has_value());
+  EXPECT_FALSE(free_bytes(in("none")).has_value());
+}
+
 // Another run that takes this one's directory for its own has cleared it up.
 TEST_F(FileBytes, ALockIsHeldOnceAndLeavesNoFile) {
   {
