@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "base/uninterrupted.h"
@@ -30,6 +31,21 @@ DataFile::DataFile(const std::string& path)
   if (!S_ISREG(status.st_mode)) throw error("is not a regular file");
   size_bytes_ = status.st_size;
   if (size_bytes_ == 0) throw error("is empty");
+  if (is_git_lfs_pointer())
+    throw error(
+        "is a pointer of Git LFS, not the file itself; install git-lfs, then run 'git lfs "
+        "pull' in its folder");
+}
+
+// Without git-lfs a clone has such a pointer, a text of three lines, in place of each large file.
+bool DataFile::is_git_lfs_pointer() const {
+  constexpr std::string_view beginning = "version https://git-lfs.github.com/spec/";
+  constexpr int64_t limit_bytes = 1024;  // by the specification a pointer is shorter
+  const auto bytes = static_cast<int64_t>(beginning.size());
+  if (size_bytes_ < bytes || size_bytes_ >= limit_bytes) return false;
+  std::string text(beginning.size(), '\0');
+  read(0, bytes, reinterpret_cast<unsigned char*>(text.data()));
+  return text == beginning;
 }
 
 DataFile::~DataFile() {

@@ -13,7 +13,8 @@ namespace gptbench {
 // gives an error that names it instead of a SIGBUS.
 class DataFile {
  public:
-  // Throws Error(Exit::io) when `path` is missing, unreadable, empty, or not a regular file.
+  // Throws Error(Exit::io) when `path` is missing, unreadable, empty, not a regular file, or a
+  // pointer of Git LFS in place of one.
   explicit DataFile(const std::string& path);
   ~DataFile();
   DataFile(DataFile&& other) noexcept;
@@ -31,6 +32,7 @@ class DataFile {
 
  private:
   DataFile(const std::string& path, int descriptor);
+  bool is_git_lfs_pointer() const;
 
   std::string path_;
   int descriptor_ = -1;

@@ -240,6 +240,18 @@ TEST(TokenFiles, BadFilesOfEverySourceAreRefused) {
                  "holds 0 tokens");
 }
 
+// What a clone holds without git-lfs. A longer text that begins like it is one.
+TEST(TokenFiles, APointerOfGitLfsIsRefused) {
+  const ScratchDirectory scratch;
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\n"
+      "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
+      "size 548105171\n";
+  for (const DataSource source : {DataSource::text, DataSource::tokens})
+    expect_refused(source, scratch.write("pointer", pointer), "run 'git lfs pull'");
+  EXPECT_NO_THROW(open(DataSource::text, scratch.write("text", pointer + std::string(1000, '.'))));
+}
+
 TEST(TokenFiles, ForeignAndTruncatedTokenFilesAreRefused) {
   const ScratchDirectory scratch;
   const std::string good = token_file(nine_tokens);

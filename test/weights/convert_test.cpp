@@ -232,6 +232,7 @@ TEST(Convert, DamagedSafetensorsAreRefusedByFileAndTensor) {
     expect_refused(model.write(scratch, "m", content), scratch, all);
   };
   expect("", {"is empty"});
+  expect("version https://git-lfs.github.com/spec/v1\nsize 548105171\n", {"git lfs pull"});
   expect(good.substr(0, 5), {"length of its header"});
   expect(good.substr(0, 40), {"truncated"});
   expect(std::string(8, '\xff') + good, {"length of its header"});
