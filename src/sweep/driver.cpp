@@ -218,10 +218,12 @@ class Driver {
     job.status = record->outcome.status;
     time_left_.finish(index, job.status, end.wall_s);
     report(index, end.wall_s, *record);
-    if (record->outcome.status == "FAILED") note_bad_nodes(row.name, output);
+    if (record->outcome.status == "FAILED" || record->outcome.status == "INVALID")
+      note_bad_nodes(row.name, output, record->outcome.reason);
   }
 
-  void note_bad_nodes(const std::string& row, const std::string& output) {
+  void note_bad_nodes(const std::string& row, const std::string& output,
+                      const std::string& reason) {
     constexpr int64_t max_bytes = int64_t{1} << 24;
     std::string text;
     try {
@@ -229,7 +231,7 @@ class Driver {
       text.assign(bytes.begin(), bytes.end());
     } catch (const Error&) {  // too long to be a report of gptbench
     }
-    for (const std::string& node : bad_nodes_.note(row, text))
+    for (const std::string& node : bad_nodes_.note(row, text, reason))
       print("    " + node + " failed in " + join(bad_nodes_.rows_of(node), " and in ") +
             ": rows that follow leave it out, where sweep.launcher has {exclude}\n");
   }

@@ -240,7 +240,7 @@ TEST(TokenFiles, BadFilesOfEverySourceAreRefused) {
                  "holds 0 tokens");
 }
 
-// What a clone holds without git-lfs. A longer text that begins like it is one.
+// What a clone holds without git-lfs. A longer text that begins so is text.
 TEST(TokenFiles, APointerOfGitLfsIsRefused) {
   const ScratchDirectory scratch;
   const std::string pointer =

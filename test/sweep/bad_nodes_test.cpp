@@ -28,18 +28,40 @@ TEST(BadNodes, WhoIsBlamed) {
   EXPECT_EQ(blamed_nodes("Node failure on -oops\nNode failure on $(reboot)\n"), Nodes{});
 }
 
+TEST(BadNodes, WhoAloneHoldsOtherWeights) {
+  const std::string odd = "replicas differ after step 6: rank 3 on beta.local differs in wte",
+                    again = "; steps 5 to 6, repeated from ck/step-00000004.h5, end with ";
+  EXPECT_EQ(node_of_odd_replica(odd + " (and 2 more tensors)"), "beta");
+  EXPECT_EQ(node_of_odd_replica(odd + again + "equal replicas: the fault does not repeat"), "beta");
+  EXPECT_EQ(node_of_odd_replica(odd + again +
+                                "the same fault: rank 3 on beta.local differs in h.0.ln_1.weight"),
+            "beta");
+  // Of two replicas one is wrong; when another one is at the repetition, it may be the program.
+  EXPECT_EQ(node_of_odd_replica(odd + ", rank 1 on alpha differs in wte"), "");
+  EXPECT_EQ(node_of_odd_replica(odd + again + "the same fault: rank 1 on alpha differs in wte"),
+            "");
+  EXPECT_EQ(node_of_odd_replica("check initial_loss failed: 2, at most 1"), "");
+  // Two ranks in lines of a page, as in the output, blame nobody there.
+  EXPECT_EQ(blamed_nodes("INVALID  replicas differ: rank 3 on beta differs in wte,\n"
+                         "         rank 1 on alpha differs in wte\n"),
+            Nodes{});
+  BadNodes nodes;
+  EXPECT_TRUE(nodes.note("row-1", "", odd).empty());
+  EXPECT_EQ(nodes.note("row-2", "", odd), (std::vector<std::string>{"beta"}));
+}
+
 TEST(BadNodes, TwoRowsLeaveANodeOut) {
   const std::string beta = "Node failure on beta\nNode failure on beta\n",
                     both = "Node failure on beta\nNode failure on alpha\n";
   BadNodes nodes;
-  EXPECT_TRUE(nodes.note("row-1", beta).empty());
+  EXPECT_TRUE(nodes.note("row-1", beta, "").empty());
   EXPECT_EQ(nodes.left_out(4, 1), "");
-  EXPECT_EQ(nodes.note("row-2", both), (std::vector<std::string>{"beta"}));
+  EXPECT_EQ(nodes.note("row-2", both, ""), (std::vector<std::string>{"beta"}));
   EXPECT_EQ(nodes.rows_of("beta"), (std::vector<std::string>{"row-1", "row-2"}));
   EXPECT_EQ(nodes.left_out(4, 3), "beta");
   EXPECT_EQ(nodes.left_out(4, 4), "");  // three nodes are left
   EXPECT_EQ(nodes.left_out(0, 4), "beta");
-  EXPECT_EQ(nodes.note("row-3", both), (std::vector<std::string>{"alpha"}));
+  EXPECT_EQ(nodes.note("row-3", both, ""), (std::vector<std::string>{"alpha"}));
   EXPECT_EQ(nodes.left_out(4, 2), "alpha,beta");
 }
 

@@ -135,6 +135,24 @@ sweeps 0 "$decks/ends.in"
 check_result "$work/output/tiny/tiny-seed_2/result.h5" FAILED
 check_result "$work/output/tiny/tiny-seed_3/result.h5" OK
 grep -q 'beta failed in tiny-seed_1 and in tiny-seed_2: rows that follow leave it out' out || fail "does not say that beta is left out"
+# Rows that end with a result that is INVALID, as one whose replicas differ, blame a node, too.
+cat >"$decks/stand-in" <<'END'
+#!/bin/sh
+[ "$1" = --exclude=beta ] && shift && exec "$@"
+echo 'gptbench: rank 0 on alpha: rank 1 on beta has been dead for more than 600 s'
+exec "$@"
+END
+sweep_deck ends <<END
+  launcher = '"$decks/stand-in" {exclude}', name = '{run.name}-{row}'
+  columns = 'seed', 'init_std'
+  rows = '1 3'
+         '2 3'
+END
+rm -rf "$work"
+mkdir -p "$work"
+sweeps 0 "$decks/ends.in"
+check_result "$work/output/tiny/tiny-2/result.h5" INVALID
+grep -q 'beta failed in tiny-1 and in tiny-2: rows that follow leave it out' out || fail "does not say that beta is left out"
 sweep_deck ends <<END
   launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2'
 END
