@@ -1,24 +1,33 @@
 #!/bin/bash
 # A rank that is stopped on emulated GPUs, one per rank, while others wait for it in NCCL or in MPI: all of
-# them name it and end. GPTBENCH_STOPS: stops at random places, after those at chosen ones.
+# them name it and end; how long that takes is printed. GPTBENCH_STOPS: stops at random places, after those
+# at chosen ones.
 set -u
 source "$GPTBENCH_SOURCE_DIR/test/emulated_gpu/small_runs.sh"
+source "$GPTBENCH_SOURCE_DIR/test/system/naming_time.sh"
 export GPTBENCH_EMULATED_GPUS=4
 
 # The failpoint is that of one rank.
 cat >faulty <<'END_OF_SCRIPT'
 #!/bin/sh
-[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = "$faulty_rank" ] || unset GPTBENCH_FAILPOINT
+rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+echo $$ >"$seats/$rank"
+[ "$rank" = "$faulty_rank" ] || unset GPTBENCH_FAILPOINT
 exec "$program" "$@"
 END_OF_SCRIPT
 chmod +x faulty
-export program=$GPTBENCH_EMULATED faulty_rank=1
-limit=6
+export program=$GPTBENCH_EMULATED faulty_rank=1 seats=$PWD/seats
+limit=6 longest_naming=0
 # shellcheck disable=SC2034  # read by run
 steps=200
 # stopped NAME FAILPOINT RANKS KEYS...: every other rank says that rank faulty_rank has been stopped.
 stopped() {
-  local other
+  local other watcher passed
+  rm -rf "$seats"
+  mkdir -p "$seats"
+  touch "$seats/watched"
+  time_naming "$faulty_rank" "$3" &
+  watcher=$!
   GPTBENCH_EMULATED=./faulty GPTBENCH_FAILPOINT=$2/stop run "$1" "$3" 6 run.device=cuda run.verify=F run.watchdog_s=$limit \
     run.cuda_graph=false "${@:4}"
   for ((other = 0; other < $3; ++other)); do
@@ -26,6 +35,10 @@ stopped() {
       grep -aEq "gptbench: rank $other on [^ ]+: rank $faulty_rank on [^ ]+ has been stopped for more than $limit s, its last operation: '.*'; not reached: '.*'" "$1.log" ||
       fail "$1: rank $other does not name rank $faulty_rank: $(grep -a '^gptbench:' "$1.log")"
   done
+  rm "$seats/watched"
+  wait "$watcher"
+  passed=$(cat "$seats/passed" 2>/dev/null) || fail "$1: rank $faulty_rank was not seen to be stopped"
+  longest_naming=$((${passed:-0} > longest_naming ? ${passed:-0} : longest_naming))
   count=$((count + 1))
 }
 count=0
@@ -56,7 +69,7 @@ for ((stop = 0; stop < ${GPTBENCH_STOPS:-1}; ++stop)); do
   stopped random "${place[0]}" "$ranks" "${place[@]:1}"
   [ "$failures" -eq "$before" ] || echo "  (rank $faulty_rank of $ranks at ${place[*]})"
 done
-[ "$failures" -gt 0 ] || echo "$count stops; all other ranks named the one that was stopped"
+[ "$failures" -gt 0 ] || echo "$count stops; all others had named the rank and ended at most $longest_naming ms after its SIGSTOP, run.watchdog_s = $limit"
 
 # A rank fails in its last forward pass, while its GPU waits for the gradients of the first: it leaves all
 # the same.

@@ -4,6 +4,7 @@
 # places, one after the other. Others name a stopped rank within run.watchdog_s and 5 s of the SIGSTOP.
 set -u
 source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+source "$GPTBENCH_SOURCE_DIR/test/system/naming_time.sh"
 fresh_folders
 deck=$decks/tiny.in
 limit=2
@@ -39,33 +40,6 @@ named() {
   done
 }
 
-# state_of RANK: R, S, T, ... of /proc; empty where the process has ended.
-state_of() { sed -n 's/^State:\t\([RSDTt]\).*/\1/p' "/proc/$(cat "$seats/$1" 2>/dev/null)/status" 2>/dev/null; }
-# now_ms: of the clock, in ms.
-now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
-# time_naming RANK RANKS: writes the time in ms from the SIGSTOP of RANK to the end of the last other rank,
-# each of which ends behind its message. Where this script itself is not run for longer than half a second,
-# only that counts: a watchdog does not count either what a busy machine withholds from it.
-time_naming() {
-  local rank=$1 ranks=$2 passed=0 there last now
-  until [ "$(state_of "$rank")" = T ]; do
-    sleep 0.05
-    [ -e "$seats/watched" ] || return
-  done
-  last=$(now_ms)
-  while :; do
-    there=0
-    for ((other = 0; other < ranks; ++other)); do
-      if [ "$other" -ne "$rank" ] && [ -n "$(state_of "$other")" ]; then there=1; fi
-    done
-    now=$(now_ms)
-    passed=$((passed + (now - last < 500 ? now - last : 500)))
-    last=$now
-    [ "$there" -eq 1 ] || break
-    sleep 0.1
-  done
-  echo "$passed" >"$seats/passed"
-}
 stopped() { # stopped RANK FAILPOINT AT RANKS ARGUMENTS...
   local begin=$SECONDS watcher passed
   rm -rf "$seats"
