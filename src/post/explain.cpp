@@ -165,13 +165,18 @@ std::vector<Counted> count_operations(const std::vector<CountedPlan>& plans,
   return operations;
 }
 
-// Seconds of one call at the ceilings, by FLOPs and by bytes; none of what the host computes or the
-// link to it passes.
+bool is_on_device(const Work& work) {
+  return work.kind != Work::Kind::host && work.kind != Work::Kind::transfer;
+}
+
+// Seconds of one call at the ceilings, by FLOPs and by bytes. What the host computes and what
+// passes the link to it is limited by bytes alone.
 std::pair<double, double> limits_of(const Work& work, const Ceilings& ceilings) {
-  if (work.kind == Work::Kind::host || work.kind == Work::Kind::transfer) return {0.0, 0.0};
-  const double rate = work.fp8 ? ceilings.fp8_flops_per_s : ceilings.flops_per_s;
-  return {rate > 0.0 ? work.flops / rate : 0.0,
-          ceilings.bytes_per_s > 0.0 ? work.bytes / ceilings.bytes_per_s : 0.0};
+  const auto at = [](double amount, double rate) { return rate > 0.0 ? amount / rate : 0.0; };
+  if (work.kind == Work::Kind::host) return {0.0, at(work.bytes, ceilings.host_bytes_per_s)};
+  if (work.kind == Work::Kind::transfer) return {0.0, at(work.bytes, ceilings.copy_bytes_per_s)};
+  return {at(work.flops, work.fp8 ? ceilings.fp8_flops_per_s : ceilings.flops_per_s),
+          at(work.bytes, ceilings.bytes_per_s)};
 }
 
 OperationTime operation_of(const Counted& counted, const Ceilings& ceilings) {
@@ -184,7 +189,7 @@ OperationTime operation_of(const Counted& counted, const Ceilings& ceilings) {
   const auto [by_flops, by_bytes] = limits_of(counted.work, ceilings);
   operation.limit_s = counted.calls * std::max(by_flops, by_bytes);
   operation.bound_by_flops = by_flops > by_bytes;
-  operation.launch_s = counted.calls * ceilings.launch_s;
+  if (is_on_device(counted.work)) operation.launch_s = counted.calls * ceilings.launch_s;
   // Until the region's time is known: what it is shared by.
   operation.time_s =
       counted.projected_s > 0.0 ? counted.calls * counted.projected_s : operation.limit_s;
@@ -209,6 +214,9 @@ void account_computing(const Record& record, const std::vector<Counted>& counted
   for (const RankSeries& series : record.timing) {
     if (series.name == "communication") account.communication_s = mean_of(record, series, steps);
     if (series.name == "step") account.step_s = mean_of(record, series, steps);
+    // Parts of communication that a projection knows.
+    if (series.name == "bubble") account.bubble_s = mean_of(record, series, steps);
+    if (series.name == "straggler") account.imbalance_s = mean_of(record, series, steps);
     account.reduced = account.reduced || series.reduced;
     if (!is_region(series)) continue;
     PartOfStep region;
@@ -268,6 +276,17 @@ void account_messages(const Record& record, const std::vector<Counted>& counted,
   }
 }
 
+// Of a measured step the time in communication, divided as the waits for messages are: those along
+// the pipeline axis are the bubble. The waits are of all steps behind the warm-up, the time is not.
+void account_bubble(StepAccount& account) {
+  double pipeline_s = 0.0, all_s = 0.0;
+  for (const MessageTime& message : account.messages) {
+    all_s += message.exposed_s;
+    if (message.axis == name_of(Axis::pipeline)) pipeline_s += message.exposed_s;
+  }
+  if (pipeline_s > 0.0) account.bubble_s = account.communication_s * pipeline_s / all_s;
+}
+
 // Ranks with equal work: those that are slow are added.
 void add_slow(const Record& record, const std::vector<std::vector<double>>& computing,
               const std::vector<int64_t>& equals, StepAccount& account) {
@@ -309,6 +328,7 @@ void account_ranks(const Record& record, const Plan& plan, StepAccount& account)
   const Grid& grid = plan.grid;
   const std::vector<std::vector<double>> computing = computing_of(record);
   const std::vector<size_t> steps = usual_steps(record);
+  account.ranks_unknown = account.reduced;
   if (computing.size() != static_cast<size_t>(grid.size()) || computing.front().empty()) return;
   double sum = 0.0, most = 0.0;
   // Ranks with equal work: of one stage, with equal shares of the batch.
@@ -356,9 +376,19 @@ Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine
                          machine->gemm_efficiency;
   if (is_fp8) ceilings.fp8_flops_per_s = machine->capped_peak("fp8") * machine->fp8_efficiency;
   ceilings.bytes_per_s = machine->data().bandwidth_gb_per_s * 1e9 * machine->memory_efficiency;
+  ceilings.host_bytes_per_s = 1e9 * machine->host_gb_per_s;
+  if (key_text(record, "parallel", "offload_target") != "file")
+    ceilings.copy_bytes_per_s = host_copy_bytes_per_s(*machine);
   ceilings.launch_s = 1e-6 * machine->launch_us;
   ceilings.source = "profile " + machine->name;
   return ceilings;
+}
+
+double StepAccount::covered_s() const {
+  double covered_s = communication_s;
+  for (const PartOfStep& region : regions)
+    covered_s += std::min(region.time_s, region.limit_s + region.launch_s);
+  return covered_s;
 }
 
 double StepAccount::unexplained_s() const {
@@ -385,7 +415,9 @@ StepAccount account_of(const Record& record, const std::optional<Machine>& machi
   account.projected = !record.projection.machine.empty();
   account_computing(record, counted, ceilings_of(record, here), account);
   account_messages(record, counted, plans[0].plan.grid, account);
+  if (!account.projected) account_bubble(account);
   account_ranks(record, plans[0].plan, account);
+  account.bubble_s = std::min(account.bubble_s, account.communication_s - account.imbalance_s);
   return account;
 }
 

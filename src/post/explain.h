@@ -17,11 +17,13 @@ namespace gptbench {
 struct Ceilings {
   double flops_per_s = 0.0, fp8_flops_per_s = 0.0;  // of GEMMs
   double bytes_per_s = 0.0;                         // of memory
+  double host_bytes_per_s = 0.0;                    // of the host's memory, for kernels there
+  double copy_bytes_per_s = 0.0;                    // of a copy between device and host
   double launch_s = 0.0;                            // per operation on the device
   std::string source;                               // for the page
 };
-// Those of a profile, for the types of the record; without one those that the record holds: its
-// GEMM ceiling or peak, and the bandwidth of a known accelerator.
+// Those of a profile, for the types of the record, none of copies to a file; without one those that
+// the record holds: its GEMM ceiling or peak, and the bandwidth of a known accelerator.
 Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine);
 
 // Part of a step, per rank: means over ranks and over the half of the timed steps that is nearest
@@ -74,14 +76,22 @@ struct StepAccount {
   std::vector<PartOfStep> regions;        // of computing, longest first
   std::vector<OperationTime> operations;  // most time lost first
   std::vector<MessageTime> messages;
-  // Time in communication, and how much of it ranks wait because others compute longer: the longest
-  // computing time less the mean.
-  double communication_s = 0.0, imbalance_s = 0.0;
-  bool names_ranks = false;  // the file has figures of each rank, and some have equal work
+  // Time in communication, and two parts of it. imbalance_s: ranks wait because others compute
+  // longer, the longest computing time less the mean. bubble_s: of the rest, waits for pipeline
+  // messages (of a projection for other stages).
+  double communication_s = 0.0, imbalance_s = 0.0, bubble_s = 0.0;
+  bool names_ranks = false;    // the file has figures of each rank, and some have equal work
+  bool ranks_unknown = false;  // the file lacks figures of each rank
   std::vector<SlowRank> slow;
 
+  double messages_s() const { return communication_s - imbalance_s - bubble_s; }
   double unexplained_s() const;  // in no region: gaps between operations
+  // Share of the step in regions and communication, whatever it is spent on there.
   double explained() const { return 1.0 - unexplained_s() / step_s; }
+  // Communication, and of each region what limit and launches take: what has a cause. The rest of
+  // regions and the gaps have none.
+  double covered_s() const;
+  double covered() const { return covered_s() / step_s; }
 };
 
 // Throws Error(Exit::usage) where the record has no timed step, or its deck makes no plan.

@@ -46,7 +46,8 @@ std::string regions_text(const StepAccount& account) {
           {"", name, ms(time_s), percent(time_s, account.step_s), "-", "-", "-", "-", "-"});
   };
   line("imbalance", account.imbalance_s);
-  line("messages", account.communication_s - account.imbalance_s);
+  line("bubble", account.bubble_s);
+  line("messages", account.messages_s());
   line("gaps", account.unexplained_s());
   return page_heading(std::string("a step in ms, ") + (account.projected ? "of the longest stage"
                                                        : account.reduced ? "median over ranks"
@@ -92,6 +93,11 @@ std::string messages_text(const StepAccount& account) {
 }
 
 std::string ranks_text(const StepAccount& account) {
+  if (account.ranks_unknown)
+    return page_heading("ranks") +
+           hanging("  ",
+                   "no rank can be named: the file has minimum, median and maximum over ranks, not "
+                   "the times of each");
   if (!account.names_ranks) return "";
   std::string text = page_heading("ranks");
   for (const SlowRank& each : account.slow)
@@ -181,15 +187,19 @@ std::string explain_json(const std::string& path, const Record& record,
       .add("file", path)
       .add("step_s", account.step_s)
       .add("explained", account.explained())
+      .add("covered", account.covered())
       .add_json("ceilings", JsonObject()
                                 .add("source", ceilings.source)
                                 .add("flops_per_s", ceilings.flops_per_s)
                                 .add("fp8_flops_per_s", ceilings.fp8_flops_per_s)
                                 .add("bytes_per_s", ceilings.bytes_per_s)
+                                .add("host_bytes_per_s", ceilings.host_bytes_per_s)
+                                .add("copy_bytes_per_s", ceilings.copy_bytes_per_s)
                                 .add("launch_s", ceilings.launch_s)
                                 .text())
       .add("communication_s", account.communication_s)
       .add("imbalance_s", account.imbalance_s)
+      .add("bubble_s", account.bubble_s)
       .add("unexplained_s", account.unexplained_s())
       .add_json("regions", array_of(account.regions,
                                     [](const PartOfStep& part) { return part_json(part).text(); }))
@@ -199,6 +209,7 @@ std::string explain_json(const std::string& path, const Record& record,
                            return part_json(operation).add("region", operation.region).text();
                          }))
       .add_json("messages", array_of(account.messages, message_json))
+      .add("names_ranks", account.names_ranks)
       .add_json("slow_ranks", array_of(account.slow, slow_json))
       .text();
 }
@@ -213,6 +224,8 @@ std::string explain_page(const std::string& path, const Record& record,
   return page_heading("gptbench explain") + "  file      " + path + "\n" +
          printed("  step      %.4g s, %.1f %% explained\n", account.step_s,
                  100.0 * account.explained()) +
+         printed("  covered   %.1f %% by limits, launches, imbalance, bubble and messages\n",
+                 100.0 * account.covered()) +
          hanging("  limits    ", limits) + regions_text(account) + operations_text(account) +
          messages_text(account) + ranks_text(account);
 }

@@ -77,22 +77,15 @@ double Clock::seconds(const Work& work) {
       return (work.region == Region::optimizer ? software_.host_optimizer_factor : 1.0) *
              work.bytes / (machine_.host_gb_per_s * 1e9);
     case Work::Kind::transfer:
-      return work.bytes / host_copy_bytes_per_s();
+      if (host_copy_bytes_per_s(machine_) > 0.0)
+        return work.bytes / host_copy_bytes_per_s(machine_);
+      throw Error(Exit::usage, "machine " + machine_.name + ": the data sheet of " +
+                                   machine_.device +
+                                   " states no host_link_gb_per_s, which offload needs");
     case Work::Kind::message:
       break;
   }
   return message(work) + software_.message_us * 1e-6;
-}
-
-// Bytes per second of a copy between device and host, one direction of the link whose data sheet
-// counts both; on a processor those of a copy within its memory, which is read and written.
-double Clock::host_copy_bytes_per_s() const {
-  if (machine_.accelerator == 0.0) return machine_.host_gb_per_s * 0.5e9;
-  const double link_gb_per_s = machine_.data().host_link_gb_per_s;
-  if (link_gb_per_s <= 0.0)
-    throw Error(Exit::usage, "machine " + machine_.name + ": the data sheet of " + machine_.device +
-                                 " states no host_link_gb_per_s, which offload needs");
-  return link_gb_per_s * 0.5e9;
 }
 
 double Clock::factor(const Work& work) const {
@@ -219,6 +212,11 @@ double computing_s(const Plan& plan, const Machine& machine, const Software& sof
       sum_s += static_cast<double>(times) * clock.seconds(work_of(plan, op, rows));
   });
   return sum_s;
+}
+
+double host_copy_bytes_per_s(const Machine& machine) {
+  return 0.5e9 *
+         (machine.accelerator == 0.0 ? machine.host_gb_per_s : machine.data().host_link_gb_per_s);
 }
 
 double lost_to_messages_s(double overlap_cost, double seconds, double shared_s) {

@@ -39,7 +39,6 @@ class Clock {
                                               const std::vector<RankOrder>& orders,
                                               const std::vector<int64_t>& stages);
   void set_peaks(const Config& config);
-  double host_copy_bytes_per_s() const;
   double factor(const Work& work) const;
   double gemm(const Work& work);
   std::string measured_name(const Work& work) const;
@@ -70,6 +69,11 @@ std::vector<double> seconds_of(const RankWork& rank, const Machine& machine,
 
 // Seconds that the rank's compute queue works in a step of its plan, if nothing delays it.
 double computing_s(const Plan& plan, const Machine& machine, const Software& software);
+
+// Bytes per second of a copy between device and host, one direction of the link whose data sheet
+// counts both; on a processor those of a copy within its memory, which is read and written. 0: the
+// data sheet states no link.
+double host_copy_bytes_per_s(const Machine& machine);
 
 // What computing of `seconds` loses to messages that are in flight for the first `shared_s` of it:
 // overlap_cost of the time they share, which ends with the messages or with the computing.

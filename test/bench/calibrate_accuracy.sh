@@ -4,8 +4,10 @@
 # without a deck, S seconds (default 420), and runs ten decks, none of which the profile has seen, in P
 # passes (default 1), half of them, rounded down, before the calibration. Prints for each deck the mean of
 # its measured times, by how much the passes differ from one another (which no profile can predict), the
-# signed error of the projection and how much of the step `gptpost explain` explains; then the errors' mean
-# size and the largest. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations
+# signed error of the projection and two shares of the step by `gptpost explain`: "explained", the time in a
+# region or in communication (the rest are gaps between operations), and "covered", the part of it that limits
+# at the profile's rates, launches, imbalance, bubble and messages account for. Then the errors' mean size and
+# the largest, and the least shares. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations
 # 14. --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu
 
@@ -90,20 +92,21 @@ for ranks in 1 2; do
     "$build/bin/gptbench" --project "$work/deck.in" --machine "$profile" --ranks "$ranks" $(keys_of "$row") \
       >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     for pass in $(seq "$passes"); do
-      explained=$("$build/bin/gptpost" explain --profile "$profile" "$work/$ranks/$pass/$deck/result.h5" |
-        sed -n 's/.* \([0-9.]*\) % explained$/\1/p')
+      shares=$("$build/bin/gptpost" explain --profile "$profile" "$work/$ranks/$pass/$deck/result.h5" |
+        sed -n 's/.* \([0-9.]*\) % explained$/\1/p; s/^ *covered *\([0-9.]*\) % .*/\1/p' | tr '\n' ' ')
       echo "$(echo "$row" | sed 's/[a-z]*\.//g' | tr ' ' ',') $ranks $(cat "$work/$ranks.$pass.$deck")" \
-        "$(last "$work/log" sec_per_it) $explained"
+        "$(last "$work/log" sec_per_it) $shares"
     done
   done <"$work/decks" >>"$work/rows"
 done
-awk 'BEGIN { printf "%-64s %5s %10s %8s %10s %8s %9s\n", "deck", "ranks", "measured", "passes", "projected", "error", "explained" }
+awk 'BEGIN { printf "%-64s %5s %10s %8s %10s %8s %9s %9s\n", "deck", "ranks", "measured", "passes", "projected", "error", "explained", "covered" }
      { deck = sprintf("%-64s %5d", $1, $2)
-       if (!(deck in runs)) { decks[++count] = deck; low[deck] = high[deck] = $3; least[deck] = $5 }
+       if (!(deck in runs)) { decks[++count] = deck; low[deck] = high[deck] = $3; least[deck] = $5; covered[deck] = $6 }
        ++runs[deck]; sum[deck] += $3; projected[deck] = $4
        if ($3 < low[deck]) low[deck] = $3
        if ($3 > high[deck]) high[deck] = $3
-       if ($5 < least[deck]) least[deck] = $5 }
+       if ($5 < least[deck]) least[deck] = $5
+       if ($6 < covered[deck]) covered[deck] = $6 }
      END { for (i = 1; i <= count; ++i) {
              deck = decks[i]; measured = sum[deck] / runs[deck]
              error = 100 * (projected[deck] / measured - 1); size = error < 0 ? -error : error
@@ -111,6 +114,7 @@ awk 'BEGIN { printf "%-64s %5s %10s %8s %10s %8s %9s\n", "deck", "ranks", "measu
              sizes += size; spreads += spread
              if (size > most) most = size
              if (i == 1 || least[deck] < least_of_all) least_of_all = least[deck]
-             printf "%s %10.4g %7.1f%% %10.4g %+7.1f%% %8.1f%%\n", deck, measured, spread, projected[deck], error, least[deck] }
-           printf "%d decks: mean error %.1f %%, largest %.1f %%; explained: at least %.1f %%; passes differ by %.1f %%\n",
-                  count, sizes / count, most, least_of_all, spreads / count }' "$work/rows"
+             if (i == 1 || covered[deck] < least_covered) least_covered = covered[deck]
+             printf "%s %10.4g %7.1f%% %10.4g %+7.1f%% %8.1f%% %8.1f%%\n", deck, measured, spread, projected[deck], error, least[deck], covered[deck] }
+           printf "%d decks: mean error %.1f %%, largest %.1f %%; explained: at least %.1f %%; covered: at least %.1f %%; passes differ by %.1f %%\n",
+                  count, sizes / count, most, least_of_all, least_covered, spreads / count }' "$work/rows"

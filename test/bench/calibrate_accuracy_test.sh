@@ -5,9 +5,9 @@ set -eu
 driver=$1
 build=$2
 sh "$driver" "$build" --quick --seconds 1 >output 2>&1 || { cat output; exit 1; }
-rows=$(grep -Ec ' [12] +[0-9.e+-]+ +0.0% +[0-9.e+-]+ +[+-][0-9.]+% +[0-9.]+%$' output || true)
+rows=$(grep -Ec ' [12] +[0-9.e+-]+ +0.0% +[0-9.e+-]+ +[+-][0-9.]+% +[0-9.]+% +[0-9.]+%$' output || true)
 if [ "$rows" != 20 ] ||
-  ! grep -Eq '^20 decks: mean error [0-9.]+ %, largest [0-9.]+ %; explained: at least [0-9.]+ %; passes differ by 0.0 %$' output; then
+  ! grep -Eq '^20 decks: mean error [0-9.]+ %, largest [0-9.]+ %; explained: at least [0-9.]+ %; covered: at least [0-9.]+ %; passes differ by 0.0 %$' output; then
   echo "FAILED: $rows rows"
   cat output
   exit 1

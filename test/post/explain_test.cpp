@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "io/reduce.h"
 #include "made_runs.h"
 
 namespace gptbench {
@@ -53,6 +54,92 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   idle.timing.back().name = "region_optimizer";
   idle.timing.back().values.assign(6, 0.0);
   EXPECT_EQ(account(idle).regions.size(), 2u);
+}
+
+// Covered are 0.7 s in communication and 0.1 s of the 0.25 s in linear layers, nothing of
+// LayerNorm; of a region that is faster than its limit, 0.05 s of 0.1 s, no more than its time.
+TEST(Explain, CoveredIsWhatHasACause) {
+  EXPECT_NEAR(account(one_layer_run({0.2, 0.3})).covered(), 0.8, 1e-12);
+  EXPECT_NEAR(account(one_layer_run({0.05})).covered(), 0.95, 1e-12);
+  const std::string page = explain_page("out/result.h5", one_layer_run({0.2, 0.3}), "");
+  EXPECT_NE(page.find("covered   80.0 % by limits"), std::string::npos) << page;
+}
+
+// 1,120 elements, padding included: nine copies of 9,040 bytes in all, scalars too; AdamW of a host
+// kernel reads gradients, reads and writes three arrays, and reads the clip factor five times. At
+// 180,800 bytes per second, and half as many for copies within the memory of a processor.
+TEST(Explain, OffloadAndTheOptimizerOnTheHostHaveLimits) {
+  Record record = one_layer_run({0.2});
+  std::string& deck = record.provenance.deck_resolved;
+  for (const auto& [from, to] :
+       {std::pair{"offload = 'none'", "offload = 'optimizer'"},
+        std::pair{"offload_update = 'device'", "offload_update = 'host'"}}) {
+    ASSERT_NE(deck.find(from), std::string::npos) << from << " in\n" << deck;
+    deck.replace(deck.find(from), std::strlen(from), to);
+  }
+  for (const char* const name : {"region_offload", "region_optimizer"}) {
+    record.timing.push_back(record.timing[0]);
+    record.timing.back().name = name;
+  }
+  Machine machine = read_machine("a64fx-2.0");
+  machine.host_gb_per_s = 180800.0 / 1e9;
+  machine.launch_us = 1000.0;
+  const auto adamw_s = [](const StepAccount& all) {
+    double limit_s = 0.0;
+    for (const OperationTime& each : all.operations)
+      if (each.name == "adamw") limit_s += each.limit_s;
+    return limit_s;
+  };
+  const StepAccount all = account(record, machine);
+  EXPECT_EQ(region(all, "offload").bytes, 9040.0);
+  EXPECT_NEAR(region(all, "offload").limit_s, 0.1, 1e-12);
+  EXPECT_EQ(region(all, "offload").launch_s, 0.0);  // not on the device
+  EXPECT_NEAR(adamw_s(all), (28.0 * 1120.0 + 5.0 * 8.0) / 180800.0, 1e-12);
+  // A profile tells nothing of files, and no rate is known without one.
+  set_key(record, "parallel", "offload_target", std::string("file"));
+  EXPECT_EQ(region(account(record, machine), "offload").limit_s, 0.0);
+  EXPECT_EQ(adamw_s(account(record)), 0.0);
+}
+
+// A projection says how long computing waits for other stages and for the slowest rank: 0.3 s and
+// 0.1 s of 0.75 s.
+TEST(Explain, AProjectionKnowsTheBubbleAndTheSlowestRank) {
+  Record record = one_layer_run({0.2, 0.2});
+  record.projection.machine = "a100-80";
+  for (const auto& [name, time_s] : {std::pair{"bubble", 0.3}, std::pair{"straggler", 0.1}}) {
+    record.timing.push_back(record.timing[0]);
+    record.timing.back().name = name;
+    record.timing.back().values.assign(6, time_s);
+  }
+  for (RankSeries& series : record.timing) {  // of one stage
+    series.values.erase(series.values.begin() + 3, series.values.end());
+    series.ranks = 1;
+  }
+  const StepAccount all = account(record);
+  EXPECT_NEAR(all.bubble_s, 0.3, 1e-12);
+  EXPECT_NEAR(all.imbalance_s, 0.1, 1e-12);
+  EXPECT_NEAR(all.messages_s(), 0.35, 1e-12);
+}
+
+// Of three waits for messages one is along the pipeline axis, so a third of the 0.7 s in
+// communication is the bubble; 0.05 s are imbalance.
+TEST(Explain, WaitsForPipelineMessagesAreTheBubble) {
+  Record record = one_layer_run({0.2, 0.3});
+  EXPECT_EQ(account(record).bubble_s, 0.0);
+  CommEntry stages = record.comm[0];
+  stages.axis = "pipeline";
+  stages.op = "send";
+  for (double& exposed_s : stages.exposed_s) exposed_s *= 0.5;
+  record.comm.push_back(stages);
+  const StepAccount all = account(record);
+  EXPECT_NEAR(all.bubble_s, 0.7 / 3.0, 1e-12);
+  EXPECT_NEAR(all.messages_s(), 0.7 * 2.0 / 3.0 - 0.05, 1e-12);
+  EXPECT_NE(explain_page("out/result.h5", record, "").find("  bubble     233.3  23.3 %"),
+            std::string::npos);
+  // All waits: the bubble has what imbalance leaves.
+  record.comm.erase(record.comm.begin());
+  EXPECT_NEAR(account(record).bubble_s, 0.65, 1e-12);
+  EXPECT_NEAR(account(record).messages_s(), 0.0, 1e-12);
 }
 
 // A projection takes just its limit and launches: what rounding leaves is nothing.
@@ -250,6 +337,17 @@ TEST(Explain, ASlowRankIsNamedWhereTheOthersAreDisturbed) {
   Record quiet = one_layer_run({0.2, 0.2});
   quiet.timing[1].values[5] = 0.4;
   EXPECT_TRUE(account(quiet).slow.empty());
+}
+
+TEST(Explain, AReducedFileSaysWhyItNamesNoRank) {
+  Record record = one_layer_run({0.2, 0.2, 0.3, 0.2, 0.2});
+  for (RankSeries& series : record.timing) reduce_over_ranks(series);
+  const StepAccount all = account(record);
+  EXPECT_FALSE(all.names_ranks);
+  EXPECT_TRUE(all.ranks_unknown);
+  const std::string page = explain_page("out/result.h5", record, "");
+  EXPECT_NE(page.find("no rank can be named"), std::string::npos) << page;
+  EXPECT_FALSE(account(one_layer_run({0.2})).ranks_unknown);
 }
 
 TEST(Explain, PageOf80Columns) {
