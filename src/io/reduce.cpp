@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "record/regions.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -49,9 +50,13 @@ void reduce_over_ranks(RankSeries& series) {
 }
 
 Record reduced_over_ranks(Record record) {
+  const auto is_too_large = [](const RankSeries& series) {
+    return !series.reduced && is_reduced_over_ranks(series.steps, series.ranks);
+  };
+  if (std::any_of(record.timing.begin(), record.timing.end(), is_too_large))
+    record.rank_computing_s = computing_times(record);
   for (RankSeries& series : record.timing)
-    if (!series.reduced && is_reduced_over_ranks(series.steps, series.ranks))
-      reduce_over_ranks(series);
+    if (is_too_large(series)) reduce_over_ranks(series);
   for (std::vector<MemoryEntry>* entries : {&record.memory, &record.offload})
     for (MemoryEntry& entry : *entries) {
       if (static_cast<int64_t>(entry.bytes.size()) <= max_ranks_in_full) continue;

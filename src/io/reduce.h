@@ -14,7 +14,8 @@ constexpr int64_t max_values_in_full = 4'000'000;
 // max_values_in_full, a series [step, rank] becomes
 // [step, 4] with minimum, median, maximum and the (first) rank of the maximum, and figures [rank]
 // of memory and communication become one value, their sum over ranks (of integers 0, not known,
-// where 64 bits do not hold it). Figures that are already marked `reduced` stay as they are.
+// where 64 bits do not hold it). Beside series that are reduced here, rank_computing_s is kept.
+// Figures that are already marked `reduced` stay as they are.
 Record reduced_over_ranks(Record record);
 // Whether it reduces series of so many values,
 bool is_reduced_over_ranks(int64_t steps, int64_t ranks);

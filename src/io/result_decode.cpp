@@ -170,6 +170,11 @@ void read_timing(hid_t file, std::vector<RankSeries>& timing) {
   }
 }
 
+void read_ranks(hid_t file, Record& record) {
+  const Hdf5Handle group = open_object(file, "ranks");
+  if (group >= 0) read_dataset(group, "computing_s", record.rank_computing_s);
+}
+
 void read_bytes(hid_t group, std::vector<MemoryEntry>& entries) {
   for (const std::string& name : names_of_links(group)) {
     if (!ends_with(name, "_bytes")) continue;
@@ -254,6 +259,7 @@ Record read_all(hid_t file) {
   read_summary(file, record.summary);
   read_steps(file, record);
   read_timing(file, record.timing);
+  read_ranks(file, record);
   read_sensors(file, record.sensors);
   read_memory(file, record);
   read_comm(file, record.comm);

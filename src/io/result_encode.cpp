@@ -93,6 +93,14 @@ void write_timing(hid_t file, const std::vector<RankSeries>& timing) {
   }
 }
 
+void write_ranks(hid_t file, const Record& record) {
+  if (record.rank_computing_s.empty()) return;
+  const Hdf5Handle group = create_group(file, "ranks");
+  write_dataset(
+      group, {"computing_s", "s", "step less communication, median over the timed steps, [rank]"},
+      {extent(record.rank_computing_s.size())}, record.rank_computing_s);
+}
+
 void write_sensors(hid_t file, const SensorSeries& series) {
   if (series.interval_s <= 0.0) return;
   const Hdf5Handle group = create_group(file, "sensors");
@@ -182,6 +190,7 @@ void write_all(hid_t file, const Record& record) {
   write_summary(file, record.summary);
   write_steps(file, record);
   write_timing(file, record.timing);
+  write_ranks(file, record);
   write_sensors(file, record.sensors);
   write_memory(file, record);
   write_bytes(create_group(file, "offload"), record.offload);

@@ -287,6 +287,16 @@ void account_bubble(StepAccount& account) {
   if (pipeline_s > 0.0) account.bubble_s = account.communication_s * pipeline_s / all_s;
 }
 
+// A rank and its host.
+SlowRank named(const Record& record, int64_t rank) {
+  const auto& hosts = record.provenance.hostnames;
+  SlowRank slow;
+  slow.rank = rank;
+  slow.host =
+      static_cast<size_t>(rank) < hosts.size() ? hosts[static_cast<size_t>(rank)] : "its host";
+  return slow;
+}
+
 // Ranks with equal work: those that are slow are added.
 void add_slow(const Record& record, const std::vector<std::vector<double>>& computing,
               const std::vector<int64_t>& equals, StepAccount& account) {
@@ -310,11 +320,7 @@ void add_slow(const Record& record, const std::vector<std::vector<double>>& comp
       slow_steps += own[step] > slow_factor * middle[step] ? 1 : 0;
     const bool mostly = static_cast<double>(slow_steps) >= slow_share * static_cast<double>(steps);
     if (!mostly && fastest_s[place] <= slow_factor * usual_fastest_s) continue;
-    const auto& hosts = record.provenance.hostnames;
-    SlowRank slow;
-    slow.rank = rank;
-    slow.host =
-        static_cast<size_t>(rank) < hosts.size() ? hosts[static_cast<size_t>(rank)] : "its host";
+    SlowRank slow = named(record, rank);
     slow.computing_s = median(own);
     slow.median_s = median(middle);
     slow.slow_steps = slow_steps;
@@ -324,30 +330,69 @@ void add_slow(const Record& record, const std::vector<std::vector<double>>& comp
   }
 }
 
-void account_ranks(const Record& record, const Plan& plan, StepAccount& account) {
-  const Grid& grid = plan.grid;
-  const std::vector<std::vector<double>> computing = computing_of(record);
-  const std::vector<size_t> steps = usual_steps(record);
-  account.ranks_unknown = account.reduced;
-  if (computing.size() != static_cast<size_t>(grid.size()) || computing.front().empty()) return;
-  double sum = 0.0, most = 0.0;
-  // Ranks with equal work: of one stage, with equal shares of the batch.
+// The same by the medians over steps that a file keeps beside reduced series.
+void add_slow_by_median(const Record& record, const std::vector<int64_t>& equals,
+                        StepAccount& account) {
+  const auto time_s = [&](int64_t rank) {
+    return record.rank_computing_s[static_cast<size_t>(rank)];
+  };
+  std::vector<double> times;
+  for (const int64_t rank : equals) times.push_back(time_s(rank));
+  const double median_s = lower_median(times);
+  for (const int64_t rank : equals) {
+    if (!(time_s(rank) > slow_factor * median_s)) continue;  // or not a number
+    SlowRank slow = named(record, rank);
+    slow.computing_s = time_s(rank);
+    slow.median_s = median_s;
+    account.slow.push_back(slow);
+  }
+}
+
+// Ranks with equal work: of one stage, with equal shares of the batch.
+std::vector<std::vector<int64_t>> equal_ranks(const Plan& plan) {
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> groups;
-  for (int64_t rank = 0; rank < grid.size(); ++rank) {
-    const std::vector<double>& own = computing[static_cast<size_t>(rank)];
-    if (own.size() != computing.front().size()) return;  // a file of another program
-    sum += mean_of(own, steps);
-    most = std::max(most, mean_of(own, steps));
-    const Coordinates at = grid.coordinates_of(rank);
+  for (int64_t rank = 0; rank < plan.grid.size(); ++rank) {
+    const Coordinates at = plan.grid.coordinates_of(rank);
     const SequenceRange share =
-        sequences_of(plan.config.batch.global_batch_size, grid.data, at.data);
+        sequences_of(plan.config.batch.global_batch_size, plan.grid.data, at.data);
     groups[{at.pipeline, share.count}].push_back(rank);
   }
+  std::vector<std::vector<int64_t>> all;
+  for (auto& [work, ranks] : groups) all.push_back(std::move(ranks));
+  return all;
+}
+
+// `times`: of each rank.
+void account_imbalance(const std::vector<double>& times, StepAccount& account) {
+  const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+  const double most = *std::max_element(times.begin(), times.end());
   account.imbalance_s =
-      std::min(account.communication_s, most - sum / static_cast<double>(computing.size()));
-  for (const auto& [work, ranks] : groups) {
-    account.names_ranks = account.names_ranks || ranks.size() > 1;
-    add_slow(record, computing, ranks, account);
+      std::min(account.communication_s, most - sum / static_cast<double>(times.size()));
+}
+
+void account_ranks(const Record& record, const Plan& plan, StepAccount& account) {
+  const auto ranks = static_cast<size_t>(plan.grid.size());
+  const bool has_medians = account.reduced && record.rank_computing_s.size() == ranks;
+  account.ranks_unknown = account.reduced && !has_medians;
+  const std::vector<std::vector<double>> computing = computing_of(record);
+  if (has_medians) {
+    account_imbalance(record.rank_computing_s, account);
+  } else {
+    if (computing.size() != ranks || computing.front().empty()) return;
+    const std::vector<size_t> steps = usual_steps(record);
+    std::vector<double> times;
+    for (const std::vector<double>& own : computing) {
+      if (own.size() != computing.front().size()) return;  // a file of another program
+      times.push_back(mean_of(own, steps));
+    }
+    account_imbalance(times, account);
+  }
+  for (const std::vector<int64_t>& equals : equal_ranks(plan)) {
+    account.names_ranks = account.names_ranks || equals.size() > 1;
+    if (has_medians)
+      add_slow_by_median(record, equals, account);
+    else
+      add_slow(record, computing, equals, account);
   }
 }
 

@@ -59,13 +59,15 @@ struct MessageTime {
 // A rank that in most steps (slow_share of them), or in its fastest tenth of steps, computes
 // slow_factor times as long as the median of the ranks with equal work, those of its pipeline stage
 // with an equal share of the batch; of an even number of ranks the lower one. A disturbance of the
-// other ranks hides the first, hardly the second. Medians over steps.
+// other ranks hides the first, hardly the second. Medians over steps. Where the file has reduced
+// series and beside them only the median of each rank (Record::rank_computing_s), a rank whose
+// median is so much above that of the others.
 struct SlowRank {
   int64_t rank = 0;
   std::string host;
   double computing_s = 0.0, median_s = 0.0;
-  size_t slow_steps = 0, steps = 0;
-  double fastest_ratio = 0.0;  // of its fastest tenth to the median rank's
+  size_t slow_steps = 0, steps = 0;  // steps 0: the file has only medians
+  double fastest_ratio = 0.0;        // of its fastest tenth to the median rank's; ditto
 };
 constexpr double slow_factor = 1.1, slow_share = 2.0 / 3.0, fastest_share = 0.1;
 

@@ -100,16 +100,17 @@ std::string ranks_text(const StepAccount& account) {
                    "the times of each");
   if (!account.names_ranks) return "";
   std::string text = page_heading("ranks");
-  for (const SlowRank& each : account.slow)
-    text += hanging(
-        "  ",
-        printed("rank %lld on %s computes %.2f times as long as the median of ranks with equal "
-                "work: %.4g s per step, median %.4g s; slow in %zu of %zu steps, in its fastest "
-                "tenth of "
-                "them %.2f times",
-                static_cast<long long>(each.rank), each.host.c_str(),
-                each.computing_s / each.median_s, each.computing_s, each.median_s, each.slow_steps,
-                each.steps, each.fastest_ratio));
+  for (const SlowRank& each : account.slow) {
+    std::string line = printed(
+        "rank %lld on %s computes %.2f times as long as the median of ranks with equal "
+        "work: %.4g s per step, median %.4g s",
+        static_cast<long long>(each.rank), each.host.c_str(), each.computing_s / each.median_s,
+        each.computing_s, each.median_s);
+    if (each.steps > 0)
+      line += printed("; slow in %zu of %zu steps, in its fastest tenth of them %.2f times",
+                      each.slow_steps, each.steps, each.fastest_ratio);
+    text += hanging("  ", line);
+  }
   if (account.slow.empty())
     text +=
         printed("  no rank computes %.2f times as long as the median of ranks with equal work\n",

@@ -169,8 +169,10 @@ std::string record_json(const std::string& path, const Record& record) {
       .add_json("provenance", provenance_json(record.provenance))
       .add_json("summary", summary_json(record.summary))
       .add_json("steps", steps_json(record))
-      .add_json("timing", timing_json(record.timing))
-      .add_json("sensors", sensors_json(record.sensors))
+      .add_json("timing", timing_json(record.timing));
+  if (!record.rank_computing_s.empty())
+    object.add_json("ranks", JsonObject().add("computing_s", record.rank_computing_s).text());
+  object.add_json("sensors", sensors_json(record.sensors))
       .add_json("memory", memory_json(record))
       .add_json("offload", bytes_json(record.offload).text())
       .add_json("comm", comm_json(record.comm))

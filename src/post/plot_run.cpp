@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "base/error.h"
+#include "base/sort_numbers.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "io/file_bytes.h"
@@ -305,29 +307,6 @@ double add_class(Panel& panel, const std::string& name, const std::vector<ArenaE
   return top + static_cast<double>(lanes.size()) + 0.5;
 }
 
-// [rank]: median over the timed steps of step less communication, s; empty where the record lacks
-// them.
-std::vector<double> computing_times(const Record& record) {
-  const RankSeries *step = nullptr, *communication = nullptr;
-  for (const RankSeries& series : record.timing) {
-    if (series.name == "step") step = &series;
-    if (series.name == "communication") communication = &series;
-  }
-  if (step == nullptr || step->reduced ||
-      (communication != nullptr && communication->values.size() != step->values.size()))
-    return {};
-  RankSeries computing = *step;
-  for (size_t i = 0; communication != nullptr && i < computing.values.size(); ++i)
-    computing.values[i] -= communication->values[i];
-  std::vector<double> times;
-  for (int64_t rank = 0; rank < step->ranks; ++rank) {
-    const std::vector<double> steps = timed_steps(record, computing, rank);
-    if (steps.empty()) return {};
-    times.push_back(median(steps));
-  }
-  return times;
-}
-
 }  // namespace
 
 Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
@@ -365,8 +344,25 @@ Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
   return picture;
 }
 
+namespace {
+
+// Places of the `most` largest times, in ascending order; of equal ones the first.
+std::vector<size_t> slowest(const std::vector<double>& times, size_t most) {
+  std::vector<size_t> ranks(times.size());
+  std::iota(ranks.begin(), ranks.end(), size_t{0});
+  if (ranks.size() <= most) return ranks;
+  std::stable_sort(ranks.begin(), ranks.end(), [&](size_t a, size_t b) {
+    return number_or_least(times[a]) > number_or_least(times[b]);
+  });
+  ranks.resize(most);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+}  // namespace
+
 Picture ranks_picture(const Runs& runs, const PlotOptions&) {
-  constexpr size_t max_columns = 16;
+  constexpr size_t max_columns = 16, max_boxes = 1024;
   Picture picture{"ranks", "Computing time per step of each rank, by host", ""};
   if (runs.empty()) return picture;
   const Record& record = runs.front().record();
@@ -382,7 +378,8 @@ Picture ranks_picture(const Runs& runs, const PlotOptions&) {
   panel.y.downwards = true;
   std::vector<std::string> hosts;
   std::vector<std::vector<size_t>> ranks_of;  // [host]
-  for (size_t rank = 0; rank < times.size(); ++rank) {
+  const std::vector<size_t> drawn = slowest(times, max_boxes);
+  for (const size_t rank : drawn) {
     const std::vector<std::string>& names = record.provenance.hostnames;
     const std::string host = rank < names.size() ? names[rank] : "host";
     const auto known = std::find(hosts.begin(), hosts.end(), host);
@@ -418,6 +415,9 @@ Picture ranks_picture(const Runs& runs, const PlotOptions&) {
   picture.panels = {panel};
   picture.notes = {std::string("Median over the timed steps of step less communication, in ") +
                    (seconds ? "s" : "ms") + "; darker is slower."};
+  if (drawn.size() < times.size())
+    picture.notes.push_back("The slowest " + std::to_string(drawn.size()) + " of " +
+                            std::to_string(times.size()) + " ranks.");
   return picture;
 }
 

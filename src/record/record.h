@@ -251,6 +251,9 @@ struct Record {
 
   StepSeries steps;
   std::vector<RankSeries> timing;  // /timing/<name>_s
+  // [rank]: median over the timed steps of a rank's step less communication, s; kept beside reduced
+  // series, empty beside full ones, which tell it (computing_times() of record/regions.h).
+  std::vector<double> rank_computing_s;
   SensorSeries sensors;
   std::vector<MemoryEntry> memory;
   std::vector<ArenaEntry> arena;

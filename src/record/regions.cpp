@@ -37,6 +37,27 @@ bool is_whole_step(const RankSeries& series) {
 
 }  // namespace
 
+std::vector<double> computing_times(const Record& record) {
+  const RankSeries *step = nullptr, *communication = nullptr;
+  for (const RankSeries& series : record.timing) {
+    if (is_whole_step(series)) step = &series;
+    if (series.name == "communication") communication = &series;
+  }
+  if (step == nullptr) return {};
+  if (step->reduced) return record.rank_computing_s;
+  if (communication != nullptr && communication->values.size() != step->values.size()) return {};
+  RankSeries computing = *step;
+  for (size_t i = 0; communication != nullptr && i < computing.values.size(); ++i)
+    computing.values[i] -= communication->values[i];
+  std::vector<double> times;
+  for (int64_t rank = 0; rank < step->ranks; ++rank) {
+    const std::vector<double> steps = timed_steps(record, computing, rank);
+    if (steps.empty()) return {};
+    times.push_back(median(steps));
+  }
+  return times;
+}
+
 Breakdown slowest_rank(const Record& record) {
   Breakdown breakdown;
   if (record.timing.empty()) return breakdown;

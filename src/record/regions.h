@@ -20,6 +20,10 @@ struct RegionTime {
   double time_s = 0.0;  // mean over the timed steps
 };
 
+// [rank]: median over the timed steps of step less communication, s; beside reduced series what the
+// record keeps of it. Empty where the record lacks them.
+std::vector<double> computing_times(const Record& record);
+
 struct Breakdown {
   int64_t rank = -1;    // the slowest; -1: the file holds reductions, times are maxima over ranks
   double step_s = 0.0;  // region "step"; without one, the median of the slowest rank's steps

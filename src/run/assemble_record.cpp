@@ -29,6 +29,7 @@ void add_training(Record& record, const Plan& plan, const TrainingSeries& traini
   Summary& s = record.summary;
   record.steps = training.steps;
   record.timing = training.timing;
+  record.rank_computing_s = training.rank_computing_s;
   record.comm = training.comm;
   record.memory = memory.entries;
   record.offload = memory.offload;

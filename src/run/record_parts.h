@@ -57,6 +57,7 @@ struct TrainingSeries {
   StepSeries steps;
   double evaluation_s = 0.0;  // of all evaluations
   std::vector<RankSeries> timing;
+  std::vector<double> rank_computing_s;  // as in Record
   std::vector<CommEntry> comm;
 };
 

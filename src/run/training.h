@@ -110,9 +110,11 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
 struct TimesGathering {
   bool reduces = false;       // over ranks, as reduce_over_ranks() does (io/reduce.h)
   int64_t steps_at_once = 1;  // of one series; rank 0 holds those of all ranks
+  int64_t warmup_steps = 0;   // first samples, which are not timed
 };
 // Collective. Appends to `out`, on rank 0, the times of all programs and regions, [step, rank], and
-// of each step the time of the slowest rank. The samples of all ranks are of the same steps.
+// of each step the time of the slowest rank; where it reduces, rank_computing_s. The samples of all
+// ranks are of the same steps.
 void gather_times(MpiWorld& world, const std::deque<StepSample>& samples,
                   const TimesGathering& gathering, TrainingSeries& out);
 

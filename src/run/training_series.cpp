@@ -1,8 +1,10 @@
 // From the samples of all ranks to the series of the record.
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "io/reduce.h"
+#include "record/steps.h"
 #include "run/training.h"
 
 namespace gptbench {
@@ -42,6 +44,17 @@ constexpr Field fields[] = {
 };
 constexpr int num_programs = 4;  // with the whole step
 static_assert(std::size(fields) == num_programs + num_regions - 1, "all but Region::automatic");
+
+// Local. Median over the timed steps of step less communication; 0: no step was timed.
+double median_computing_s(const std::deque<StepSample>& samples, int64_t warmup_steps) {
+  std::vector<double> computing_s;
+  for (auto step = static_cast<size_t>(warmup_steps); step < samples.size(); ++step) {
+    const StepSample& sample = samples[step];
+    if (sample.result.skipped) continue;
+    computing_s.push_back(sample.result.time_s - region_of<Region::communication>(sample));
+  }
+  return median(std::move(computing_s));
+}
 
 void gather_communication(MpiWorld& world, const Training& training, const Plan& plan,
                           const CommunicatorTable& communicators, TrainingSeries& out) {
@@ -122,6 +135,13 @@ void gather_times(MpiWorld& world, const std::deque<StepSample>& samples,
     series.reduced = gathering.reduces;
     out.timing.push_back(std::move(series));
   }
+  if (!gathering.reduces) return;
+  out.rank_computing_s =
+      world.gather(std::vector<double>{median_computing_s(samples, gathering.warmup_steps)});
+  // Skipped steps are skipped on all ranks, so one without timed steps is like the others.
+  if (std::all_of(out.rank_computing_s.begin(), out.rank_computing_s.end(),
+                  [](double time_s) { return time_s == 0.0; }))
+    out.rank_computing_s.clear();
 }
 
 TrainingSeries gather_series(MpiWorld& world, const Training& training, const Plan& plan,
@@ -131,6 +151,7 @@ TrainingSeries gather_series(MpiWorld& world, const Training& training, const Pl
   TimesGathering gathering;
   gathering.reduces = is_reduced_over_ranks(sampled, world.size());
   gathering.steps_at_once = std::max<int64_t>(1, max_values_in_full / world.size());
+  gathering.warmup_steps = plan.config.run.warmup_steps;
   gather_times(world, training.samples, gathering, series);
   gather_communication(world, training, plan, communicators, series);
   if (world.rank() != 0) return series;

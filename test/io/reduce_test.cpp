@@ -50,6 +50,33 @@ TEST(Reduce, BeyondThatMinimumMedianMaximumAndItsRank) {
   EXPECT_EQ(record.comm[0].exposed_s, std::vector<double>{512.5});
 }
 
+// Of each rank, behind one step of warm-up: 10 + rank less 1, and 20 + rank less 2.
+TEST(Reduce, TheMedianOfEachRankIsKeptBesideReducedSeries) {
+  const auto with_steps = [](int64_t ranks) {
+    Record record = record_of(ranks);
+    record.steps.warmup_steps = 1;
+    RankSeries step{"step", "s", "", {}, 3, ranks, false};
+    RankSeries communication = step;
+    communication.name = "communication";
+    for (const double time_s : {1000.0, 10.0, 20.0})
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        step.values.push_back(time_s + static_cast<double>(rank));
+        communication.values.push_back(0.1 * time_s);
+      }
+    record.timing.push_back(step);
+    record.timing.push_back(communication);
+    return record;
+  };
+  const Record record = decode_result(encode_result(reduced_over_ranks(with_steps(1025))));
+  ASSERT_EQ(record.rank_computing_s.size(), 1025u);
+  EXPECT_DOUBLE_EQ(record.rank_computing_s[0], 13.5);
+  EXPECT_DOUBLE_EQ(record.rank_computing_s[1024], 1037.5);
+  EXPECT_EQ(reduced_over_ranks(record).rank_computing_s, record.rank_computing_s);
+  // Full series tell it, and a file without the step has none.
+  EXPECT_TRUE(reduced_over_ranks(with_steps(1024)).rank_computing_s.empty());
+  EXPECT_TRUE(reduced_over_ranks(record_of(1025)).rank_computing_s.empty());
+}
+
 // 2^62 bytes on each rank: no integer holds the sum.
 TEST(Reduce, ASumThatIsTooLargeIsNotKnown) {
   Record record = record_of(1025);

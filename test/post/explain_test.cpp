@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "io/reduce.h"
 #include "made_runs.h"
+#include "post/json.h"
 
 namespace gptbench {
 namespace {
@@ -348,6 +349,35 @@ TEST(Explain, AReducedFileSaysWhyItNamesNoRank) {
   const std::string page = explain_page("out/result.h5", record, "");
   EXPECT_NE(page.find("no rank can be named"), std::string::npos) << page;
   EXPECT_FALSE(account(one_layer_run({0.2})).ranks_unknown);
+}
+
+// Medians over steps kept beside reduced series: 0.35 s against 0.25 s, and 0.35 - 0.27 s of
+// imbalance.
+TEST(Explain, AReducedFileNamesRanksByTheirMedians) {
+  Record record = one_layer_run({0.2, 0.2, 0.3, 0.2, 0.2});
+  for (RankSeries& series : record.timing) reduce_over_ranks(series);
+  record.rank_computing_s = {0.25, 0.25, 0.35, 0.25, 0.25};
+  const StepAccount all = account(record);
+  EXPECT_FALSE(all.ranks_unknown);
+  ASSERT_TRUE(all.names_ranks);
+  ASSERT_EQ(all.slow.size(), 1u);
+  EXPECT_EQ(all.slow[0].rank, 2);
+  EXPECT_EQ(all.slow[0].host, "node2");
+  EXPECT_DOUBLE_EQ(all.slow[0].computing_s, 0.35);
+  EXPECT_DOUBLE_EQ(all.slow[0].median_s, 0.25);
+  EXPECT_NEAR(all.imbalance_s, 0.08, 1e-12);
+  const std::string page = explain_page("out/result.h5", record, "");
+  EXPECT_NE(page.find("rank 2 on node2 computes 1.40 times"), std::string::npos) << page;
+  EXPECT_NE(page.find("median 0.25 s\n"), std::string::npos) << page;
+  EXPECT_NE(record_json("out/result.h5", record)
+                .find("\"ranks\": {\"computing_s\": [0.25, 0.25, 0.35, 0.25, 0.25]}"),
+            std::string::npos);
+  // 9 % longer is not slow.
+  record.rank_computing_s[2] = 0.2725;
+  EXPECT_TRUE(account(record).slow.empty());
+  // Those of another number of ranks are not used.
+  record.rank_computing_s.pop_back();
+  EXPECT_TRUE(account(record).ranks_unknown);
 }
 
 TEST(Explain, PageOf80Columns) {

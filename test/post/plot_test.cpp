@@ -689,6 +689,24 @@ TEST(Plots, RanksStandByHost) {
       << ranks_picture({RunView(r)}).panels[0].boxes[1].tip;
 }
 
+// Beside reduced series the file has one median per rank. Of 1,025 the fastest is left out.
+TEST(Plots, RanksOfReducedSeries) {
+  Record r = made_record();
+  r.timing = {{"step", "s", "", {1, 2, 3, 0}, 1, 4, true}};
+  EXPECT_TRUE(ranks_picture({RunView(r)}).panels.empty());
+  r.rank_computing_s = {6, 9, 6};
+  ASSERT_EQ(ranks_picture({RunView(r)}).panels.size(), 1U);
+  EXPECT_EQ(ranks_picture({RunView(r)}).panels[0].boxes.size(), 3U);
+  EXPECT_EQ(ranks_picture({RunView(r)}).notes.size(), 1U);
+  r.rank_computing_s.assign(1025, 9.0);
+  r.rank_computing_s[3] = 6.0;
+  const Picture picture = ranks_picture({RunView(r)});
+  ASSERT_EQ(picture.panels[0].boxes.size(), 1024U);
+  for (const Box& box : picture.panels[0].boxes) EXPECT_FALSE(has(box.tip, "rank 3 ")) << box.tip;
+  ASSERT_EQ(picture.notes.size(), 2U);
+  EXPECT_EQ(picture.notes[1], "The slowest 1024 of 1025 ranks.");
+}
+
 // FLOPs of all kinds are those of the plan, and each point lies at its bytes per second.
 TEST(Plots, RooflineOfThePlan) {
   const std::string deck =

@@ -18,18 +18,23 @@ double step_time_s(int64_t step, int64_t rank) {
 class TrainingSeriesOfRanks : public ::testing::Test {
  protected:
   // Offloading is waited for once, in step 1, by rank 1.
-  TrainingSeries gathered(bool reduces, int64_t steps_at_once) {
+  // Rank 1 waits for messages 0.5 s per step. The last step is skipped.
+  TrainingSeries gathered(bool reduces, int64_t steps_at_once, int64_t warmup_steps = 1) {
     std::deque<StepSample> samples(static_cast<size_t>(steps));
     for (int64_t step = 0; step < steps; ++step) {
       StepSample& sample = samples[static_cast<size_t>(step)];
       sample.result.time_s = step_time_s(step, world_.rank());
+      sample.result.skipped = step == steps - 1;
       sample.times.forward_s = 0.25 * sample.result.time_s;
+      sample.times.region_s[static_cast<size_t>(Region::communication)] =
+          0.5 * static_cast<double>(world_.rank());
       if (step == 1 && world_.rank() == 1)
         sample.times.region_s[static_cast<size_t>(Region::offload)] = 0.5;
     }
     TimesGathering gathering;
     gathering.reduces = reduces;
     gathering.steps_at_once = steps_at_once;
+    gathering.warmup_steps = warmup_steps;
     TrainingSeries series;
     gather_times(world_, samples, gathering, series);
     return series;
@@ -75,6 +80,17 @@ TEST_F(TrainingSeriesOfRanks, BlocksOfStepsGiveTheSameSeries) {
   const TrainingSeries at_once = gathered(false, steps);
   expect_equal(gathered(false, 2), at_once);
   expect_equal(gathered(false, 1), at_once);
+}
+
+// Timed are 11, 20 and 31 s on rank 0, and 10, 21 and 30 s less 0.5 s on rank 1.
+TEST_F(TrainingSeriesOfRanks, ReducedTimesKeepTheMedianOfEachRank) {
+  const std::vector<double> medians = gathered(true, 2).rank_computing_s;
+  if (world_.rank() == 0)
+    EXPECT_EQ(medians, (std::vector<double>{20, 20.5}));
+  else
+    EXPECT_TRUE(medians.empty());
+  EXPECT_TRUE(gathered(false, 2).rank_computing_s.empty());
+  EXPECT_TRUE(gathered(true, 2, steps).rank_computing_s.empty());  // none is timed
 }
 
 TEST_F(TrainingSeriesOfRanks, BlocksAreReducedAsTheWholeSeriesIs) {
