@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/sort_numbers.h"
@@ -19,7 +20,7 @@
 namespace gptbench {
 namespace {
 
-constexpr int max_ranks = 32;  // of a timeline
+constexpr size_t max_ranks = 32;  // of a timeline
 // Lifetime "operations 8-124 ..." of buffers that share bytes.
 constexpr const char* part_of_step = "part of a program";
 
@@ -164,6 +165,22 @@ int stages_of(const TraceFile& trace) {
   return stages;
 }
 
+// Ranks of the trace that a timeline has rows for, in ascending order: one of each pipeline stage
+// first, then the lowest others.
+std::vector<int> drawn_ranks(const TraceFile& trace) {
+  std::set<int> traced;
+  for (const TraceSpan& span : trace.spans)
+    if (trace.ranks.count(span.rank) > 0) traced.insert(span.rank);
+  std::vector<int> ranks(traced.begin(), traced.end());
+  std::stable_partition(ranks.begin(), ranks.end(), [&](int rank) {
+    const Coordinates at = coordinates_of(trace.ranks.at(rank));
+    return at.tensor == 0 && at.context == 0 && at.data == 0;
+  });
+  ranks.resize(std::min(ranks.size(), max_ranks));
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
 // Spans of one rank's lane, by name of the lane.
 std::vector<TraceSpan> lane_of(const TraceFile& trace, int rank, const std::string& lane) {
   std::vector<TraceSpan> spans;
@@ -211,12 +228,10 @@ Picture timeline_picture(const Runs& runs, const PlotOptions&) {
   if (!trace.label.empty()) picture.title += ": " + trace.label;
   picture.subtitle = subtitle_of_one(runs.front());
   double end_us = 0.0;
+  for (const TraceSpan& span : trace.spans)
+    if (trace.ranks.count(span.rank) > 0) end_us = std::max(end_us, span.end_us);
   std::map<int, double> rows;
-  for (const TraceSpan& span : trace.spans) {
-    if (trace.ranks.count(span.rank) == 0) continue;
-    end_us = std::max(end_us, span.end_us);
-    if (rows.size() < max_ranks) rows.emplace(span.rank, static_cast<double>(rows.size()));
-  }
+  for (const int rank : drawn_ranks(trace)) rows.emplace(rank, static_cast<double>(rows.size()));
   if (rows.empty()) return picture;
   const double unit_us = end_us > 2e6 ? 1e6 : end_us > 2e3 ? 1e3 : 1.0;
   const char* const unit = end_us > 2e6 ? "s" : end_us > 2e3 ? "ms" : "us";
@@ -250,8 +265,9 @@ Picture timeline_picture(const Runs& runs, const PlotOptions&) {
                    std::string(panel.arrows.empty() ? "." : "; lines are pipeline messages.") +
                    " Waits and messages below 0.1 % of the step are not drawn."};
   if (trace.ranks.size() > rows.size())
-    picture.notes.push_back("The first " + std::to_string(rows.size()) + " of " +
-                            std::to_string(trace.ranks.size()) + " ranks in the trace.");
+    picture.notes.push_back(std::to_string(rows.size()) + " of " +
+                            std::to_string(trace.ranks.size()) +
+                            " ranks in the trace, one of each stage first.");
   picture.panels = {panel};
   return picture;
 }

@@ -1,5 +1,7 @@
 #include "run/trace_file.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/agree.h"
@@ -7,8 +9,6 @@
 
 namespace gptbench {
 namespace {
-
-constexpr int64_t max_ranks = 64;
 
 // Name in a report: messages with their axis.
 std::string title(const Op& op) {
@@ -132,9 +132,20 @@ void write_file_of(const std::string& directory, const std::vector<std::string>&
 
 }  // namespace
 
+std::set<int64_t> traced_ranks(const Grid& grid) {
+  const auto most = std::min(max_traced_ranks, static_cast<size_t>(grid.size()));
+  std::set<int64_t> ranks;
+  Coordinates at;
+  for (; at.pipeline < grid.pipeline && ranks.size() < most; ++at.pipeline)
+    ranks.insert(grid.rank_of(at));
+  for (int64_t rank = 0; ranks.size() < most; ++rank) ranks.insert(rank);
+  return ranks;
+}
+
 void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace) {
+  const bool is_traced = traced_ranks(plan.grid).count(plan.rank) > 0;
   const std::vector<std::string> parts =
-      world.gather(plan.rank < max_ranks ? lines_of(plan, trace) : std::string());
+      world.gather(is_traced ? lines_of(plan, trace) : std::string());
   agreed(world, [&] {
     if (world.rank() != 0) return;
     try {

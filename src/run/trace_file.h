@@ -1,6 +1,8 @@
 // The trace of one step (output.trace_step) as a file that Perfetto and chrome://tracing show.
 #pragma once
 
+#include <set>
+
 #include "comm/mpi_world.h"
 #include "engine/trace.h"
 #include "plan/plan.h"
@@ -8,9 +10,15 @@
 
 namespace gptbench {
 
+constexpr size_t max_traced_ranks = 64;
+// Ranks whose operations are written: one of each pipeline stage (the first along all other axes),
+// as far as they reach, then the lowest others. With tensor = 8 and pipeline = 16 in the default
+// order, ranks 0, 8, ... 120, and of the others 1 to 54: the first 64 would be of eight stages.
+std::set<int64_t> traced_ranks(const Grid& grid);
+
 // Collective. Rank 0 writes <directory>/trace.json in the Trace Event Format: one process per rank
-// (the first 64), one lane for the host (computing, issuing, waiting) and one lane per other queue
-// (its messages from start to observed completion). Throws Error(Exit::io) on rank 0.
+// (of traced_ranks()), one lane for the host (computing, issuing, waiting) and one lane per other
+// queue (its messages from start to observed completion). Throws Error(Exit::io) on rank 0.
 void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace);
 
 // The same of a projected step, whose ranks, one of each stage, are called "projected rank ...".

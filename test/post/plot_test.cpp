@@ -1036,6 +1036,31 @@ TEST(Plots, ArrowsBetweenThreeStages) {
   std::filesystem::remove_all(directory);
 }
 
+// Five stages of eight ranks: 32 rows hold one of each, and the first 27 others.
+TEST(Plots, ATimelineHasARowForEachStage) {
+  const std::string directory = testing::TempDir() + "gptbench_plot_stages";
+  std::filesystem::create_directories(directory);
+  std::string text = "{\"traceEvents\":[";
+  for (int rank = 0; rank < 40; ++rank)
+    text += printed(
+        "\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"rank %d "
+        "(tensor %d, context 0, pipeline %d, data 0)\"}},\n{\"ph\":\"X\",\"name\":\"linear\","
+        "\"cat\":\"linear\",\"pid\":%d,\"tid\":0,\"ts\":0,\"dur\":100,\"args\":{\"program\":"
+        "\"forward\",\"micro_batch\":0}},",
+        rank, rank, rank % 8, rank / 8, rank);
+  text.back() = '\n';
+  std::ofstream(directory + "/trace.json") << text << "]}";
+  const Record r = made_record();
+  const Picture picture = timeline_picture({RunView(r, {}, nullptr, directory + "/result.h5")});
+  ASSERT_EQ(picture.panels.size(), 1U);
+  const auto& ticks = picture.panels[0].y.ticks;
+  ASSERT_EQ(ticks.size(), 32U);
+  EXPECT_EQ(ticks[31].second, "rank 32, stage 4, 100 % computing");
+  EXPECT_EQ(ticks[30].second, "rank 30, stage 3, 100 % computing");
+  EXPECT_EQ(picture.notes.back(), "32 of 40 ranks in the trace, one of each stage first.");
+  std::filesystem::remove_all(directory);
+}
+
 TEST(Plots, TracesThatAreNoneAreEmpty) {
   for (const char* text : {"", "{", "\n\n", "{\"ph\":\"X\",\"pid\":0,\"ts\":1e400,\"dur\":-1}",
                            "{\"ph\":\"X\",\"pid\":1e99}"})
