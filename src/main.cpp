@@ -137,7 +137,7 @@ int execute(int argc, char** argv, const CommandLine& line) {
       break;
     case Mode::search:
       print(run_search(line));
-      break;
+      return static_cast<int>(signal_pending() ? Exit::timeout : Exit::ok);
     case Mode::sweep:
       return static_cast<int>(run_sweep(line));
     case Mode::run:

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <tuple>
 
@@ -69,8 +70,9 @@ class Best {
  public:
   explicit Best(size_t top) : top_(top) {}
 
-  // A layout that takes longer is none of the best.
+  // A layout that takes longer is none of the best; infinite until there are as many as are kept.
   double bound_s() const { return bound_s_; }
+  bool is_full() const { return bound_s_ < INFINITY; }
 
   void offer(int64_t number, FoundLayout found) {
     const std::pair place(found.projection.time.sec_per_it, number);
@@ -93,9 +95,10 @@ class Best {
   std::atomic<double> bound_s_ = INFINITY;
 };
 
-// The results of `work`, one per thread. Calls `look` now and then meanwhile.
+// The results of `work`, one per thread. Calls `look` before and now and then meanwhile.
 template <class Work, class Look>
 auto on_all_threads(const Work& work, const Look& look) {
+  look();
   std::vector<std::future<decltype(work())>> parts;
   for (unsigned t = std::max(1u, std::thread::hardware_concurrency()); t > 0; --t)
     parts.push_back(std::async(std::launch::async, work));
@@ -124,7 +127,8 @@ class GridSearch {
  public:
   // `deck`: that of the space, whose layout this changes.
   GridSearch(const LayoutSpace& space, size_t grid, const Machine& machine,
-             const Software& software, Deck& deck, Found& found, std::atomic<int64_t>& judged)
+             const Software& software, Deck& deck, Found& found, std::atomic<int64_t>& judged,
+             const std::atomic<bool>& stops)
       : space_(space),
         number_(grid),
         choices_(space.grids()[grid]),
@@ -132,7 +136,8 @@ class GridSearch {
         software_(software),
         deck_(deck),
         found_(found),
-        judged_(judged) {
+        judged_(judged),
+        stops_(stops) {
     grid_.tensor = choices_.grid.tensor_parallel;
     grid_.context = choices_.grid.context_parallel;
     grid_.pipeline = choices_.grid.pipeline_parallel;
@@ -174,6 +179,7 @@ class GridSearch {
     for (at.schedule = 0; at.schedule < choices_.schedules.size(); ++at.schedule) {
       const PipelineSchedule schedule = choices_.schedules[at.schedule].first;
       if ((schedule == PipelineSchedule::zero_bubble) != splits) continue;
+      if (stops_) return;
       at.micro_batch = 0;
       judged_ += static_cast<int64_t>(choices_.micro_batches.size());
       if (is_known_refusal(at)) continue;
@@ -307,6 +313,7 @@ class GridSearch {
   Deck& deck_;
   Found& found_;
   std::atomic<int64_t>& judged_;
+  const std::atomic<bool>& stops_;
   Grid grid_;
   int64_t share_ = 1;  // largest of a replica, sequences
   std::vector<RankOrder> orders_;
@@ -322,15 +329,23 @@ class GridSearch {
 class Search {
  public:
   Search(const Deck& deck, int64_t ranks, const Machine& machine, const Software& software,
-         size_t top)
+         size_t top, int64_t max_layouts)
       : space_(deck, ranks), machine_(machine), software_(software), top_(top) {
     validate(space_.deck(), LayoutFrom::search);
-    for (const Choices& choices : space_.grids()) layouts_ += static_cast<int64_t>(choices.count());
+    int64_t searched = 0;
+    for (const size_t grid : grids_in_order()) {
+      const auto count = static_cast<int64_t>(space_.grids()[grid].count());
+      layouts_ += count;
+      if (!searched_.empty() && layouts_ > max_layouts) continue;
+      searched_.push_back(grid);
+      searched += count;
+    }
+    is_cut_ = searched < layouts_;
   }
 
   LayoutSearch run(const SearchWatch& watch) {
     const auto look = [&] {
-      if (watch) watch({layouts_, judged_, projected_});
+      if (watch && !watch({layouts_, judged_, projected_})) stops_ = true;
     };
     Found all;
     std::atomic<size_t> next{0};
@@ -349,7 +364,9 @@ class Search {
     LayoutSearch search;
     search.layouts = layouts_;
     search.fitting = static_cast<int64_t>(all.candidates.size());
+    search.judged = judged_;
     search.projected = projected_;
+    search.is_cut = is_cut_ || judged_ < layouts_;
     search.global_batch_size = space_.deck().config.batch.global_batch_size;
     search.best = best.take();
     for (const auto& [reason, some] : all.left_out)
@@ -365,12 +382,28 @@ class Search {
     return choices.layout(choices.places_of(static_cast<size_t>(number & 0xffffffff)));
   }
 
+  // Grids whose groups of tensor and context lie within a node are the most promising, of these
+  // those with small groups of context.
+  std::vector<size_t> grids_in_order() const {
+    std::vector<size_t> order(space_.grids().size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto place = [&](size_t grid) {
+      const Layout& sizes = space_.grids()[grid].grid;
+      return std::pair(static_cast<double>(sizes.tensor_parallel * sizes.context_parallel) >
+                           machine_.ranks_per_node,
+                       sizes.context_parallel);
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return place(a) < place(b); });
+    return order;
+  }
+
   // Grids, one after the other, until none is left.
   Found candidates_of_grids(std::atomic<size_t>& next) {
     Found found;
     Deck deck = space_.deck();
-    for (size_t grid; (grid = next++) < space_.grids().size();)
-      GridSearch(space_, grid, machine_, software_, deck, found, judged_).run();
+    for (size_t place; (place = next++) < searched_.size() && !stops_;)
+      GridSearch(space_, searched_[place], machine_, software_, deck, found, judged_, stops_).run();
     return found;
   }
 
@@ -381,6 +414,10 @@ class Search {
     for (size_t i; (i = next++) < candidates.size(); ++projected_) {
       const Candidate& candidate = candidates[i];
       if (candidate.least_s > best.bound_s()) break;
+      if (stops_ && best.is_full()) {
+        is_cut_ = true;
+        break;
+      }
       FoundLayout found{layout(candidate.number), 1, {}};
       set_layout(deck.config, found.layout);
       std::vector<Plan> stages = stage_plans(deck, space_.ranks(), machine_, software_);
@@ -432,14 +469,23 @@ class Search {
   const Software& software_;
   size_t top_;
   int64_t layouts_ = 0;
+  std::vector<size_t> searched_;  // grids, in order
   std::atomic<int64_t> judged_{0}, projected_{0};
+  std::atomic<bool> stops_{false}, is_cut_{false};
 };
 
 }  // namespace
 
 LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
-                            const Software& software, int64_t top, const SearchWatch& watch) {
-  return Search(deck, ranks, machine, software, static_cast<size_t>(top)).run(watch);
+                            const Software& software, int64_t top, const SearchWatch& watch,
+                            int64_t max_layouts) {
+  return Search(deck, ranks, machine, software, static_cast<size_t>(top), max_layouts).run(watch);
+}
+
+std::string cut_remark(const LayoutSearch& search) {
+  if (!search.is_cut) return "";
+  return "cut after " + format_count(search.judged) + " of " + format_count(search.layouts) +
+         " layouts";
 }
 
 const std::vector<std::string>& layout_keys() {

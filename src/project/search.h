@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,9 @@ struct LeftOut {
 
 struct LayoutSearch {
   int64_t layouts = 0, fitting = 0;
+  int64_t judged = 0;     // whether they are legal and fit; all unless the search is cut
   int64_t projected = 0;  // of those that fit; the others compute too long to be among the best
+  bool is_cut = false;    // a better layout may be among those not judged or not projected
   int64_t global_batch_size = 0;
   std::vector<FoundLayout> best;  // shortest step first
   std::vector<LeftOut> left_out;  // most frequent first
@@ -55,13 +58,24 @@ struct LayoutSearch {
 struct SearchProgress {
   int64_t layouts = 0, judged = 0, projected = 0;
 };
-using SearchWatch = std::function<void(const SearchProgress& progress)>;
+// Whether the search goes on. Otherwise it judges no more layouts, and projects of those that fit
+// the most promising, until as many as are kept.
+using SearchWatch = std::function<bool(const SearchProgress& progress)>;
+
+constexpr int64_t all_layouts = std::numeric_limits<int64_t>::max();
 
 // All layouts of `deck` on `ranks` ranks, of which `top`, at least 1, are kept. Takes as many
-// threads as the process may use, and calls `watch` from the calling one some times per second.
-// Throws Error(Exit::usage) where no layout fits the deck.
+// threads as the process may use, and calls `watch` from the calling one before each of its two
+// phases and some times per second. Grids (sizes of axes) whose tensor and context groups lie
+// within a node come first, of these small context groups. Where all have more than max_layouts,
+// the first grids are searched that together have at most so many, but one at least: the same ones
+// on every machine. Throws Error(Exit::usage) where no layout fits the deck.
 LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
-                            const Software& software, int64_t top, const SearchWatch& watch = {});
+                            const Software& software, int64_t top, const SearchWatch& watch = {},
+                            int64_t max_layouts = all_layouts);
+
+// "cut after 12,987 of 97,575 layouts"; "" of a search that was not cut.
+std::string cut_remark(const LayoutSearch& search);
 
 // Keys that a search sets, "group.key": those of Layout, data_parallel, global_batch_size.
 const std::vector<std::string>& layout_keys();

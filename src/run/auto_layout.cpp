@@ -4,28 +4,41 @@
 
 #include "base/units.h"
 #include "project/search.h"
+#include "project/short_stages.h"
 #include "run/search_line.h"
 
 namespace gptbench {
+
+int64_t max_auto_layouts(const Config& config) {
+  Config recomputes = config;  // as some of the layouts do
+  recomputes.memory.activation_checkpointing = Recompute::full;
+  return ShortStages::can_stand_for(recomputes) ? 500'000 : 10'000;
+}
+
 ChosenLayout with_best_layout(const Deck& deck, int64_t ranks, const Machine& machine,
-                              const Software& software) {
-  if (deck.config.run.layout == LayoutKind::given) return {deck, {}, ""};
+                              const Software& software, int64_t max_layouts) {
+  if (deck.config.run.layout == LayoutKind::given) return {deck, {}, "", ""};
   SearchLine line;
-  const LayoutSearch search = search_layouts(deck, ranks, machine, software, 1, line.watch());
+  const LayoutSearch search =
+      search_layouts(deck, ranks, machine, software, 1, line.watch(), max_layouts);
+  std::string cut = cut_remark(search);
+  if (!cut.empty()) cut += ": gptbench --search judges all";
   if (search.best.empty())
-    deck.fail({"run.layout"}, "{run.layout}: none of " + format_count(search.layouts) +
+    deck.fail({"run.layout"}, "{run.layout}: none of " + format_count(search.judged) +
                                   " layouts of " + std::to_string(ranks) + " ranks fits on " +
-                                  machine.name + "; gptbench --search says why");
+                                  machine.name + "; gptbench --search says why" +
+                                  (cut.empty() ? "" : " (" + cut + ")"));
   const FoundLayout& best = search.best.front();
   const std::vector<std::string> settings = settings_of(best, search.global_batch_size);
-  return {with_settings(deck, settings), settings,
-          describe(best) + "; the best of " + format_count(search.fitting) +
-              " that fit, projected at " + format_seconds(best.projection.time.sec_per_it) +
-              " per step on " + machine.name};
+  std::string text = describe(best) + "; the best of " + format_count(search.fitting) +
+                     " that fit, projected at " + format_seconds(best.projection.time.sec_per_it) +
+                     " per step on " + machine.name;
+  if (!cut.empty()) text += "; " + cut;
+  return {with_settings(deck, settings), settings, text, cut};
 }
 
 ChosenLayout with_best_layout(const Deck& deck, int64_t ranks) {
-  if (deck.config.run.layout == LayoutKind::given) return {deck, {}, ""};
+  if (deck.config.run.layout == LayoutKind::given) return {deck, {}, "", ""};
   std::string machine = deck.config.run.machine;
   if (machine.empty()) {
     std::error_code unreadable;
@@ -38,7 +51,8 @@ ChosenLayout with_best_layout(const Deck& deck, int64_t ranks) {
               "use layout = 'given'");
     machine = "local";
   }
-  return with_best_layout(deck, ranks, read_machine(machine), software_of_profile(machine));
+  return with_best_layout(deck, ranks, read_machine(machine), software_of_profile(machine),
+                          max_auto_layouts(deck.config));
 }
 
 }  // namespace gptbench

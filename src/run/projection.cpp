@@ -174,9 +174,11 @@ std::string run_projection(const CommandLine& line, const std::string& argv) {
   const Machine machine = read_machine(line.machine);
   const Software software =
       line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
-  auto [deck, remarks] = with_largest_batch(
-      with_best_layout(read_deck(line.deck, line.overrides), line.ranks, machine, software).deck,
-      line.ranks, machine, software);
+  const Deck given = read_deck(line.deck, line.overrides);
+  const ChosenLayout chosen =
+      with_best_layout(given, line.ranks, machine, software, max_auto_layouts(given.config));
+  auto [deck, remarks] = with_largest_batch(chosen.deck, line.ranks, machine, software);
+  if (!chosen.cut.empty()) remarks.push_back("run.layout = 'auto' " + chosen.cut);
   const StepWork work = step_work(deck, line.ranks, machine, software);
   const Projection projection = project(work, machine, software);
   ProjectionReport report = {work, projection, machine, software, line.tokens};

@@ -35,7 +35,10 @@ void SearchLine::show(const SearchProgress& progress, double now_s) {
 }
 
 SearchWatch SearchLine::watch() {
-  return [this](const SearchProgress& progress) { show(progress, now_s()); };
+  return [this](const SearchProgress& progress) {
+    show(progress, now_s());
+    return true;
+  };
 }
 
 }  // namespace gptbench

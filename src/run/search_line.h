@@ -21,7 +21,7 @@ class SearchLine {
 
   // now_s: clock of the caller (base/clock.h).
   void show(const SearchProgress& progress, double now_s);
-  // Shows each progress of a search that is under way as long as the object.
+  // Shows each progress of a search that is under way as long as the object, and lets it go on.
   SearchWatch watch();
 
  private:

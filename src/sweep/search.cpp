@@ -9,6 +9,7 @@
 #include "io/file_bytes.h"
 #include "project/report.h"
 #include "run/search_line.h"
+#include "run/signals.h"
 
 namespace gptbench {
 namespace {
@@ -77,6 +78,8 @@ std::string comment(const std::string& text) {
 std::vector<std::string> remarks_of(const SearchReport& report) {
   std::vector<std::string> remarks =
       profile_remarks(report.machine, report.software, report.ranks, false);
+  if (report.search.is_cut)
+    remarks.push_back(cut_remark(report.search) + ": what follows is the best so far");
   const std::vector<FoundLayout>& best = report.search.best;
   for (const std::string& remark :
        {library_remark(report.deck, report.machine),
@@ -193,6 +196,7 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
 }
 
 std::string run_search(const CommandLine& line) {
+  watch_signals();
   const Machine machine = read_machine(line.machine);
   const Software software =
       line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
@@ -200,9 +204,13 @@ std::string run_search(const CommandLine& line) {
   validate(deck, LayoutFrom::search);
   LayoutSearch search;
   {
-    SearchLine progress;
+    SearchLine progress_line;
+    const SearchWatch show = progress_line.watch();
+    const auto watch = [&](const SearchProgress& progress) {
+      return show(progress) && !signal_pending();
+    };
     search = search_layouts(deck, line.ranks, machine, software,
-                            line.top > 0 ? line.top : default_top, progress.watch());
+                            line.top > 0 ? line.top : default_top, watch);
   }
   const SearchReport report = {deck, line.ranks, machine, software, search};
   std::string text = line.json ? search_json(report) + "\n" : search_text(report);

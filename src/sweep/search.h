@@ -8,8 +8,9 @@
 
 namespace gptbench {
 
-// Returns what to print. Writes the decks of the best layouts where line.decks_directory names a
-// directory. Throws Error: usage, io.
+// Returns what to print. A signal (run/signals.h) ends the search early: then it is the best so
+// far, and a remark says so. Writes the decks of the best layouts where line.decks_directory names
+// a directory. Throws Error: usage, io.
 std::string run_search(const CommandLine& line);
 
 // A finished search.

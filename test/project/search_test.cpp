@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -268,6 +270,64 @@ TEST(Search, RanksLieInTheFastestOrder) {
   EXPECT_EQ(search.best[0].projection.time.sec_per_it, least);
   EXPECT_EQ(time_s[search.best[0].layout.rank_order], least);
   EXPECT_EQ(search.layouts, 1);
+}
+
+TEST(Search, AWatchStopsItBeforeAnythingIsJudged) {
+  const LayoutSearch search = search_layouts(deck_of({}), 8, a100(), fsdp(), 1,
+                                             [](const SearchProgress&) { return false; });
+  EXPECT_EQ(search.judged, 0);
+  EXPECT_GT(search.layouts, 0);
+  EXPECT_TRUE(search.is_cut);
+  EXPECT_TRUE(search.best.empty());
+  EXPECT_EQ(cut_remark(search).rfind("cut after 0 of ", 0), 0u) << cut_remark(search);
+}
+
+// Stopped when all are judged, each thread ends with the layout that it is projecting.
+TEST(Search, OneThatIsStoppedKeepsTheBestSoFar) {
+  const auto watch = [](const SearchProgress& progress) {
+    return progress.judged < progress.layouts;
+  };
+  const LayoutSearch whole = search_layouts(deck_of({}), 8, a100(), fsdp(), 1),
+                     stopped = search_layouts(deck_of({}), 8, a100(), fsdp(), 1, watch);
+  EXPECT_FALSE(whole.is_cut);
+  EXPECT_EQ(cut_remark(whole), "");
+  EXPECT_EQ(whole.judged, whole.layouts);
+  EXPECT_EQ(stopped.judged, whole.layouts);
+  EXPECT_EQ(stopped.fitting, whole.fitting);
+  EXPECT_EQ(stopped.best.size(), 1u);
+  EXPECT_LE(stopped.projected, std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// Nodes of two ranks: all layouts with tensor x context of at most two, and no other.
+TEST(Search, ALimitTakesGridsWithinANodeFirst) {
+  Machine machine = a100();
+  machine.ranks_per_node = 2.0;
+  const auto searched = [&](const std::vector<std::string>& axes, int64_t max_layouts) {
+    std::vector<std::string> keys = {"parallel.pipeline_schedule=1f1b", "parallel.zero_stage=0",
+                                     "batch.micro_batch_size=1",
+                                     "memory.activation_checkpointing=none"};
+    keys.insert(keys.end(), axes.begin(), axes.end());
+    return search_layouts(deck_of(keys), 8, machine, fsdp(), 1000, {}, max_layouts);
+  };
+  const std::string tensor = "parallel.tensor_parallel=", context = "parallel.context_parallel=";
+  const int64_t within = searched({tensor + "1", context + "1"}, all_layouts).layouts +
+                         searched({tensor + "2", context + "1"}, all_layouts).layouts +
+                         searched({tensor + "1", context + "2"}, all_layouts).layouts;
+  const LayoutSearch search = searched({}, within);
+  EXPECT_EQ(search.judged, within);
+  EXPECT_GT(search.layouts, within);
+  EXPECT_TRUE(search.is_cut);
+  std::set<std::pair<int64_t, int64_t>> sizes;
+  for (const FoundLayout& found : search.best)
+    sizes.insert({found.layout.tensor_parallel, found.layout.context_parallel});
+  EXPECT_EQ(sizes, (std::set<std::pair<int64_t, int64_t>>{{1, 1}, {1, 2}, {2, 1}}));
+  // One grid at least: that of data parallelism alone.
+  const LayoutSearch least = searched({}, 0);
+  EXPECT_EQ(
+      least.judged,
+      searched({tensor + "1", context + "1", "parallel.pipeline_parallel=1"}, all_layouts).layouts);
+  ASSERT_FALSE(least.best.empty());
+  EXPECT_EQ(least.best[0].data_parallel, 8);
 }
 
 // Where the deck leaves the batch open, all layouts get that of its own layout.

@@ -113,6 +113,25 @@ tr -s ' \n' ' ' <out | grep -q 'the smallest batch of run.find_largest, which do
 run 0 --search "${searched[@]}" run.find_largest=micro_batch --top 1 --write-decks "$decks/largest"
 grep -q "^  find_largest = 'none'" "$decks/largest/tiny-layout1.in" || fail "$(cat "$decks/largest/tiny-layout1.in")"
 
+# SIGINT ends a search of millions of layouts with the best so far, and the status of a run that a signal
+# stopped. It is sent when the program has begun (behind fork it is still the shell) and has a handler, bit 1
+# of SigCgt.
+case="SIGINT"
+printf "&model preset = 'gpt-175b' /\n&batch global_batch_size = 1536 /\n" >"$decks/large.in"
+"$GPTBENCH" --search "$decks/large.in" --machine a100-80 --ranks 1024 >out 2>err &
+pid=$!
+until [ "$(cat "/proc/$pid/comm")" = gptbench ] &&
+  [ $((16#0$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status") & 2)) -ne 0 ]; do
+  kill -0 "$pid" || break
+  sleep 0.05
+done
+kill -INT "$pid"
+status=0
+wait "$pid" || status=$?
+[ "$status" -eq 8 ] || fail "status $status"
+tr -s ' \n' ' ' <out | grep -Eq 'cut after [0-9,]+ of [0-9,]+ layouts: what follows is the best so far' || fail "no remark"
+tail -1 out | grep -q '^GPTBENCH search layouts=' || fail "last line"
+
 # --search and others say what they require.
 refused 2 '--search requires --machine M and --ranks N' 0 --search "$deck" --machine h100
 refused 2 '--top requires --search' 0 --plan "$deck" --top 3
