@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "calibrate/device_array.h"
 #include "calibrate/measure_kernels.h"
@@ -152,6 +153,25 @@ std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t
   return all;
 }
 
+std::vector<AxisMessages> with_groups_of_links(std::vector<AxisMessages> axes, int64_t ranks,
+                                               int64_t nodes, int64_t ranks_per_node) {
+  if (nodes == 1) return axes;
+  const auto is_within = [&](const AxisMessages& each) {
+    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks_per_node);
+    return shape.ranks > 1 && shape.nodes() == 1;
+  };
+  const auto is_between = [&](const AxisMessages& each) {
+    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks_per_node);
+    return shape.nodes() > 1 && shape.per_node == 1;
+  };
+  const bool has_within = std::any_of(axes.begin(), axes.end(), is_within),
+             has_between = std::any_of(axes.begin(), axes.end(), is_between);
+  for (const AxisMessages& each : default_messages(ranks, nodes, ranks_per_node))
+    if ((is_within(each) && !has_within) || (is_between(each) && !has_between))
+      axes.push_back(each);
+  return axes;
+}
+
 std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan) {
   std::array<std::array<bool, num_op_kinds>, num_axes> used{};
   for (const Op& op : plan.ops)
@@ -167,7 +187,8 @@ std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan) {
         messages.kinds.push_back(kind);
     if (!messages.kinds.empty() && plan.grid.size_of(messages.axis) > 1) all.push_back(messages);
   }
-  return all;
+  return with_groups_of_links(std::move(all), world.size(), world.num_nodes(),
+                              world.max(world.node_size()));
 }
 
 MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& plan,

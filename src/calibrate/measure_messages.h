@@ -22,7 +22,13 @@ struct AxisMessages {
 // Messages to measure without a deck. On one node all ranks as one group; on several nodes groups
 // within nodes (tensor), groups of one rank of each node (data), and all ranks (world).
 std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t ranks_per_node);
-// The axes and collectives that the plan of any rank uses. Collective.
+// `axes` of a deck, and on several nodes those of default_messages() within nodes and of one rank
+// of each node where the deck has no such groups: the links of a profile are fitted to these alone.
+// Example, four ranks on two nodes with data = 4: no group of the deck is either, so tensor {0, 1}
+// and data {0, 2} of the default are added.
+std::vector<AxisMessages> with_groups_of_links(std::vector<AxisMessages> axes, int64_t ranks,
+                                               int64_t nodes, int64_t ranks_per_node);
+// Collective. The axes and collectives that the plan of any rank uses, with_groups_of_links().
 std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan);
 
 struct MessageOutcome {
