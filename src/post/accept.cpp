@@ -12,6 +12,7 @@
 #include "post/cells.h"
 #include "post/field.h"
 #include "post/run_view.h"
+#include "record/flops.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -140,6 +141,13 @@ bool depends_on_convention(const std::string& figure) {
          figure == "mfu" || figure == "hfu";
 }
 
+// Why a utilisation of the run decides nothing; "" where it is possible, and for other figures.
+// Each is judged alone: HFU above 1 is no fault of an MFU.
+std::string doubt_of(const std::string& figure, const FlopsFigures& flops) {
+  return impossible_utilisation(figure == "mfu" ? flops.mfu : 0.0,
+                                figure == "hfu" ? flops.hfu : 0.0, flops.convention);
+}
+
 AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs) {
   AcceptResult result;
   result.row = row.name;
@@ -161,6 +169,8 @@ AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs)
     if (row.figure.empty()) continue;
     const std::optional<double> value = figure_of(run.record, row.figure);
     if (!value) lacks(Accepted::NOT_DECIDED, run.path + " has no figure " + row.figure);
+    if (const std::string doubt = doubt_of(row.figure, run.record.summary.flops); !doubt.empty())
+      lacks(Accepted::NOT_DECIDED, run.path + ": " + doubt);
     if (value && !RunView(run.record).is_projected()) values.push_back(*value);
     conventions.insert(run.record.summary.flops.convention);
   }

@@ -225,6 +225,7 @@ int accept(const Options& options) {
   std::vector<LoadedRun> runs = load_results(options.files, problems);
   pass_over_plans(runs, problems);
   require_different_runs(runs, "accept");
+  share_ceilings(runs);  // MFU as tables have it
   const std::vector<AcceptResult> results = judge(rows, runs);
   if (writes) {
     print(written_spec(runs), options.write_spec);

@@ -192,6 +192,24 @@ TEST(Accept, CountsBeginAtZero) {
   EXPECT_THROW(judged("figure='mfu', reference=0", {run}), Error);
 }
 
+// Nothing reaches 100 % of a right peak. Each utilisation is judged alone, and other figures do not
+// depend on the peak.
+TEST(Accept, AUtilisationAboveOneHundredPercentDecidesNothing) {
+  LoadedRun run = run_at(100, "b.h5");
+  run.record.summary.flops.mfu = 1.5;
+  EXPECT_EQ(outcome("figure='mfu', reference=0.5", {run_at(100), run}),
+            "NOT_DECIDED b.h5: WARNING: MFU above 100 %, the convention counts work that is not "
+            "done, or the peak is too low");
+  EXPECT_EQ(judged("figure='hfu', reference=0.5", {run}).verdict, Accepted::PASSED);
+  EXPECT_EQ(judged(at_100, {run}).verdict, Accepted::PASSED);
+  // A peak that is too low flatters: what does not reach the reference by it never does.
+  EXPECT_EQ(judged("figure='mfu', reference=2", {run}).verdict, Accepted::FAILED);
+  run.record.summary.flops.mfu = 0.5;
+  run.record.summary.flops.hfu = 1.01;
+  EXPECT_EQ(judged("figure='mfu', reference=0.5", {run}).verdict, Accepted::PASSED);
+  EXPECT_EQ(judged("figure='hfu', reference=0.5", {run}).verdict, Accepted::NOT_DECIDED);
+}
+
 TEST(Accept, DriftOfEachRun) {
   std::vector<LoadedRun> runs = runs_at({100, 100});
   for (LoadedRun& run : runs) run.record.summary.rate.drift_percent.reset();

@@ -112,6 +112,9 @@ says out "NOT ACCEPTED: 1 of 1 rows PASSED, 0 FAILED, 0 NOT DECIDED, 1 NOT READA
 grep -q '<error message="[^"]*none.h5: cannot open' "$folder/junit.xml" || failures=$((failures + 1))
 expect 7 accept --format json "$folder/pass.in" "$good" "$folder/none.h5"; says out '{"accepted": false'
 expect 9 accept "$folder/fail.in" "$good" "$folder/none.h5"
+# MFU by the peak that the runs have in common, 0.11 of 0.225; each says 0.489 of itself.
+printf '&mfu figure = "mfu", reference = 0.489, tolerance = 0.01 /\n' > "$folder/mfu.in"
+expect 9 accept "$folder/mfu.in" "$good" "$b"; says out "mfu 0.488889, reference 0.489 (-0.023 %"
 expect 2 accept "$folder/wrong.in" "$good"; lines out 0; lines err 1; says err "did you mean 'figure'?"
 expect 2 accept "$folder/none.in" "$good";  lines err 1; says err "accept takes SPEC RESULT"
 expect 2 accept "$good" "$b";               lines err 1

@@ -50,6 +50,15 @@ check((max(columns["MFU (%)"]) > 100.0) == any("MFU above 100 %" in note for not
 # One peak serves all: MFU times time is one number, to the nine digits of the picture's data.
 work = [a * b for a, b in zip(mfu, times)]
 check(max(work) / min(work) - 1.0 < 1e-7, f"MFU is not as steady as the time: {mfu}, {times}")
+# So does acceptance, a row for each run; it decides nothing by what is above 100 %.
+rows = [f"&row_{i} runs = '{Path(result).parent.name}', figure = 'mfu', reference = 1e-9, verdict = 'any' /" for i, result in enumerate(results)]
+Path("mfu.in").write_text("\n".join(rows))
+accepted = subprocess.run([gptpost, "accept", "--format", "json", "mfu.in", *results], stdout=subprocess.PIPE).stdout
+for row, percent in zip(json.loads(accepted)["rows"], mfu):
+    if percent > 100.0:
+        check(row["verdict"] == "NOT DECIDED" and "MFU above 100 %" in row["reason"], f"accepted: {row}")
+    else:
+        check(abs(100.0 * row["measured"] / percent - 1.0) < 1e-7, f"accepted with {row['measured']}, drawn with {percent} %")
 # As tabled, to the nearest tenth.
 tabled = columns["MFU (%)"]
 check((max(tabled) - 0.05) / (min(tabled) + 0.05) <= max(times) / min(times), f"spread of {tabled} above that of {times}")

@@ -49,6 +49,7 @@ warned() {
 }
 trains above output.peak_tflops=1e-6
 trains below output.peak_tflops=1e3
+echo "&mfu figure = 'mfu', reference = 1e-9, verdict = 'any' /" >"$work/mfu.in"
 for name in above below; do
   expected=0
   if [ "$name" = below ]; then expected=1; fi
@@ -56,7 +57,7 @@ for name in above below; do
   gptpost report -o "$work/$name.html" "$file" >out
   for command in "cat $work/$name.txt" "gptpost show $file" "gptpost show --format json $file" "gptpost table $file" \
     "gptpost table --style mpt $file" "gptpost table --format csv $file" "gptpost table --format json $file" \
-    "gptpost table --format latex $file" "gptpost compare $work/dp-1/result.h5 $file" "cat $work/$name.html"; do
+    "gptpost table --format latex $file" "gptpost compare $work/dp-1/result.h5 $file" "gptpost accept $work/mfu.in $file" "cat $work/$name.html"; do
     case=$command
     # shellcheck disable=SC2086  # words
     warned $command
