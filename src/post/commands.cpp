@@ -153,10 +153,7 @@ std::string compare_text(const std::vector<LoadedRun>& runs, const Options& opti
     throw Error(Exit::usage, "compare: all runs have the name '" +
                                  key_text(runs[0].record, "run", "name") +
                                  "'; write -- between the two groups");
-  std::string text;
-  for (size_t g = 1; g < groups.size(); ++g)
-    text += (text.empty() ? "" : "\n") + compare_page(groups[0], groups[g], options.min_percent);
-  return text;
+  return compare_groups(groups, options.min_percent);
 }
 
 std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {

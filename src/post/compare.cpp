@@ -96,22 +96,34 @@ RatioBounds inverse(const RatioBounds& bounds) {
 
 // Two runs that differ bound nothing: their bounds are any number.
 constexpr double no_bound = 100.0;
+bool bounds_nothing(const RatioBounds& bounds) {
+  return bounds.largest > no_bound || bounds.least < 1.0 / no_bound;
+}
 std::string bound(double ratio) {
   return ratio > no_bound         ? "> " + fixed(no_bound, 0)
          : ratio < 1.0 / no_bound ? "< " + fixed(1.0 / no_bound, 2)
                                   : fixed(ratio, 3);
 }
 
-// B against A, figure by figure; with verdicts where they are comparable.
+// Names of the groups of a command in their order: "A", "B", ...
+std::string name_of_group(size_t group) {
+  return group < 26 ? std::string(1, static_cast<char>('A' + group))
+                    : "group " + std::to_string(group + 1);
+}
+
+// A group, here called B, against A, figure by figure; with verdicts where they are comparable.
 class Comparison {
  public:
-  Comparison(const RunGroup& a, const RunGroup& b, double min_percent, bool comparable)
-      : a_(a), b_(b), least_(min_percent / 100.0), comparable_(comparable) {
+  // `name`: of B, in what is printed.
+  Comparison(const RunGroup& a, const RunGroup& b, const std::string& name, double min_percent,
+             bool comparable)
+      : a_(a), b_(b), name_(name), least_(min_percent / 100.0), comparable_(comparable) {
     if (is_of_single_runs())
       of_time_ = ratio_bounds(timed_step_times(a[0].record), timed_step_times(b[0].record));
   }
 
   bool is_of_single_runs() const { return a_.size() == 1 && b_.size() == 1; }
+  const std::string& name() const { return name_; }
 
   struct Result {
     double a = 0.0, b = 0.0;  // medians over runs
@@ -173,16 +185,17 @@ class Comparison {
  private:
   const RunGroup& a_;
   const RunGroup& b_;
+  std::string name_;
   double least_;  // fraction
   bool comparable_;
   RatioBounds of_time_;  // of single runs
   Table table_ = {"",
                   {{"figure", false},
                    {"A", true},
-                   {"B", true},
-                   {"B / A", true},
+                   {name_, true},
+                   {name_ + " / A", true},
                    {"bounds", true},
-                   {"B is", false}},
+                   {name_ + " is", false}},
                   {}};
 };
 
@@ -258,24 +271,28 @@ std::string change(double ratio) {
   return signed_percent(100.0 * (ratio - 1.0));
 }
 
-// The first line.
+// The first line, where the groups are comparable.
 std::string answer(const Comparison& comparison, const RunGroup& a, const RunGroup& b) {
   const Comparison::Result rate = comparison.tokens_per_s();
-  if (rate.ratio() == 0.0) return "Not comparable: no step was timed.\n";
+  const std::string& name = comparison.name();
   const bool single = comparison.is_of_single_runs();
+  const std::string numbers = std::to_string(a.size()) + " and " + std::to_string(b.size());
+  const auto not_decided = [&](const std::string& why) {
+    return "Not decided: the change in tokens/s from A to " + name + " is " + change(rate.ratio()) +
+           " (" + numbers + why + ").\n";
+  };
   if (rate.bounds.known && !rate.bounds.decide)
-    return "Not decided: the change in tokens/s from A to B is " + change(rate.ratio()) +
-           " (1 and 1 run; fewer than six timed steps tell no difference from noise).\n";
+    return not_decided(" run; fewer than six timed steps tell no difference from noise");
   const auto evidence = [&](const RatioBounds& bounds) -> std::string {
     if (!bounds.known) return " (noise is not known)";
     if (single)
       return std::string(" (1 and 1 run, ") + (bounds.beyond_noise() ? "beyond" : "within") +
              " the noise of their steps)";
-    return " (" + std::to_string(a.size()) + " and " + std::to_string(b.size()) +
-           " runs, 99 % bounds " + change(bounds.least) + " to " + change(bounds.largest) + ")";
+    return " (" + numbers + " runs, 99 % bounds " + change(bounds.least) + " to " +
+           change(bounds.largest) + ")";
   };
   const auto differs_by = [&](double ratio) {
-    return "B is " + percent(std::fabs(ratio - 1.0)) + (ratio < 1.0 ? " slower" : " faster") +
+    return name + " is " + percent(std::fabs(ratio - 1.0)) + (ratio < 1.0 ? " slower" : " faster") +
            " than A in ";
   };
   if (comparison.differs(rate))
@@ -286,8 +303,10 @@ std::string answer(const Comparison& comparison, const RunGroup& a, const RunGro
       !single && have_one_size_of_step(a, b) && comparison.differs(fast))
     return differs_by(1.0 / fast.ratio()) + "the fastest tenth of its steps" +
            evidence(inverse(fast.bounds)) + "; no difference was found in tokens/s.\n";
-  return "No difference was found in tokens/s: the change from A to B is " + change(rate.ratio()) +
-         evidence(rate.bounds) + ".\n";
+  if (!single && rate.bounds.known && bounds_nothing(rate.bounds))
+    return not_decided(" runs, too few or too unlike to bound it");
+  return "No difference was found in tokens/s: the change from A to " + name + " is " +
+         change(rate.ratio()) + evidence(rate.bounds) + ".\n";
 }
 
 // The basis of the bounds, as a sentence.
@@ -321,28 +340,28 @@ std::string noise(const Comparison& comparison, const RunGroup& a, const RunGrou
 }
 
 // A sentence where a utilisation of the group cannot be.
-std::string doubts(const char* name, const RunGroup& group) {
+std::string doubts(const std::string& name, const RunGroup& group) {
   for (const LoadedRun& run : group) {
     const FlopsFigures& flops = run.record.summary.flops;
     const std::string warning = impossible_utilisation(flops.mfu, flops.hfu, flops.convention);
-    if (!warning.empty()) return hanging(std::string(name) + ": ", warning + ".");
+    if (!warning.empty()) return hanging(name + ": ", warning + ".");
   }
   return "";
 }
 
 // Why there is no row of MFU; "" where there is one.
-std::string peaks_differ(const RunGroup& a, const RunGroup& b) {
+std::string peaks_differ(const RunGroup& a, const RunGroup& b, const std::string& name) {
   if (have_one_peak(a, b)) return "";
   const auto text = [](const RunGroup& group) {
     const std::set<std::string> peaks = peaks_of(group);
     return join({peaks.begin(), peaks.end()}, ", ");
   };
-  return hanging("",
-                 "MFU is left out, since the peaks differ: A " + text(a) + "; B " + text(b) + ".");
+  return hanging("", "MFU is left out, since the peaks differ: A " + text(a) + "; " + name + " " +
+                         text(b) + ".");
 }
 
 // Why times of a step and losses are not judged; "" where they are.
-std::string steps_differ(const RunGroup& a, const RunGroup& b) {
+std::string steps_differ(const RunGroup& a, const RunGroup& b, const std::string& name) {
   if (have_one_size_of_step(a, b)) return "";
   const auto text = [](const RunGroup& group) {
     std::vector<std::string> numbers;
@@ -352,10 +371,10 @@ std::string steps_differ(const RunGroup& a, const RunGroup& b) {
   return hanging("",
                  "Times of a step are not judged and final losses left out, since the tokens "
                  "per step differ: A " +
-                     text(a) + "; B " + text(b) + ".");
+                     text(a) + "; " + name + " " + text(b) + ".");
 }
 
-std::string loss_difference(const Record& a, const Record& b) {
+std::string loss_difference(const Record& a, const Record& b, const std::string& name) {
   // A resumed run begins with a later step.
   const int64_t of_a = a.summary.resumed.steps, of_b = b.summary.resumed.steps;
   const int64_t first = std::max(of_a, of_b);
@@ -373,7 +392,7 @@ std::string loss_difference(const Record& a, const Record& b) {
       largest = std::max(largest, std::fabs(loss_a - loss_b));
     else
       not_finite = std::string("; not finite in ") +
-                   (std::isfinite(loss_a)   ? "B"
+                   (std::isfinite(loss_a)   ? name
                     : std::isfinite(loss_b) ? "A"
                                             : "both") +
                    " in step " + std::to_string(step + 1);
@@ -399,8 +418,8 @@ std::string common_text(const RunGroup& group,
   return is_common ? first : "several";
 }
 
-std::string differences(const RunGroup& a, const RunGroup& b) {
-  Table table{"", {{"differs", false}, {"A", false}, {"B", false}}, {}};
+std::string differences(const RunGroup& a, const RunGroup& b, const std::string& name_of_b) {
+  Table table{"", {{"differs", false}, {"A", false}, {name_of_b, false}}, {}};
   const auto add = [&](const std::string& name,
                        const std::function<std::string(const Record&)>& text) {
     const std::string of_a = common_text(a, text), of_b = common_text(b, text);
@@ -423,28 +442,53 @@ std::string differences(const RunGroup& a, const RunGroup& b) {
   return table.rows.empty() ? "Decks, machine and program are the same.\n" : format_plain(table);
 }
 
-std::string files_of(const std::string& lead, const RunGroup& group) {
+// The files of a group behind its name.
+std::string files_of(const std::string& name, const RunGroup& group) {
   std::string text;
+  const std::string lead = name + "  ";
   for (const LoadedRun& run : group)
-    text += (text.empty() ? lead : "   ") + run.path +
+    text += (text.empty() ? lead : std::string(lead.size(), ' ')) + run.path +
             (RunView(run.record).is_projected() ? "  (projected)" : "") + "\n";
   return text;
 }
 
-}  // namespace
+// The page of one group against the first, which its answer precedes.
+struct Page {
+  std::string answer, rest;
+};
 
-std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<LoadedRun>& b,
-                         double min_percent) {
-  const std::string reason = not_comparable(a, b);
-  Comparison comparison(a, b, min_percent, reason.empty());
+Page page_of(const std::vector<RunGroup>& groups, size_t group, double min_percent) {
+  const RunGroup &a = groups[0], &b = groups[group];
+  const std::string name = name_of_group(group);
+  std::string reason = not_comparable(a, b);
+  Comparison comparison(a, b, name, min_percent, reason.empty());
   const std::string basis = (reason.empty() ? noise(comparison, a, b, min_percent) : "") +
                             (comparison.is_of_single_runs() && have_one_size_of_step(a, b)
-                                 ? loss_difference(a[0].record, b[0].record)
+                                 ? loss_difference(a[0].record, b[0].record, name)
                                  : "");
-  return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
-         files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() +
-         (reason.empty() ? steps_differ(a, b) : "") + peaks_differ(a, b) + doubts("A", a) +
-         doubts("B", b) + "\n" + basis + (basis.empty() ? "" : "\n") + differences(a, b);
+  const std::string rest = files_of("A", a) + files_of(name, b) + "\n" + comparison.figures() +
+                           (reason.empty() ? steps_differ(a, b, name) : "") +
+                           peaks_differ(a, b, name) + doubts("A", a) + doubts(name, b) + "\n" +
+                           basis + (basis.empty() ? "" : "\n") + differences(a, b, name);
+  if (reason.empty() && comparison.tokens_per_s().ratio() == 0.0) reason = "no step was timed";
+  if (reason.empty()) return {answer(comparison, a, b), rest};
+  return {"Not comparable: " + (groups.size() > 2 ? name + " and A, " : "") + reason + ".\n", rest};
+}
+
+}  // namespace
+
+std::string compare_groups(const std::vector<RunGroup>& groups, double min_percent) {
+  std::string answers, pages;
+  for (size_t group = 1; group < groups.size(); ++group) {
+    const Page page = page_of(groups, group, min_percent);
+    answers += page.answer;
+    pages += "\n" + page.rest;
+  }
+  return answers + pages;
+}
+
+std::string compare_page(const RunGroup& a, const RunGroup& b, double min_percent) {
+  return compare_groups({a, b}, min_percent);
 }
 
 }  // namespace gptbench

@@ -603,6 +603,43 @@ TEST(Compare, GroupsOfRunsByWelchsTest) {
             "No difference was foun");
 }
 
+// Two runs a side, one of which took three times as long: their bounds hold any ratio.
+TEST(Compare, RunsThatBoundNothingDecideNothing) {
+  const auto line = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return first_line(compare_page(group_of("a", a), group_of("b", b), 1.5));
+  };
+  EXPECT_EQ(line({10.0, 30.0}, {10.0, 30.0}),
+            "Not decided: the change in tokens/s from A to B is 0.0 % (2 and 2 runs, too few or "
+            "too unlike to bound it).");
+  // 1 % from run to run: 9.92 sqrt(2 x 5e-5 / 2) is 7 %, within which no difference is seen.
+  EXPECT_EQ(line({10.0, 10.1}, {10.1, 10.0}).substr(0, 28), "No difference was found in t");
+  // The bounds of a difference may be as wide: it is none of noise.
+  EXPECT_EQ(line({10.0, 10.1}, {1000.0, 1090.0}).substr(0, 14), "B is 99.0 % sl");
+}
+
+// A deck of its own for each of three groups, the third of which is another model.
+TEST(Compare, AnswersAboutAllGroupsComeFirst) {
+  const std::vector<double> times = {9.9, 10.0, 10.1};
+  std::vector<std::vector<LoadedRun>> groups = {
+      group_of("a", times), group_of("b", {19.8, 20.0, 20.2}), group_of("c", {4.95, 5.0, 5.05}),
+      group_of("d", times)};
+  for (LoadedRun& run : groups[3]) set_key(run.record, "model", "hidden_size", int64_t{1024});
+  const std::string text = compare_groups(groups, 1.5);
+  std::istringstream lines(text);
+  std::vector<std::string> head(5);
+  for (std::string& line : head) std::getline(lines, line);
+  EXPECT_EQ(head[0].substr(0, 29), "B is 50.0 % slower than A in ");
+  EXPECT_EQ(head[1].substr(0, 31), "C is 100.0 % faster than A in t");
+  EXPECT_EQ(head[2], "Not comparable: D and A, decks differ in model: model.hidden_size.");
+  EXPECT_EQ(head[3], "");
+  EXPECT_EQ(head[4], "A  a1.h5");
+  EXPECT_TRUE(has(text, "\nC  c1.h5\n   c2.h5\n")) << text;
+  EXPECT_TRUE(has(text, "  C / A  ")) << text;
+  EXPECT_TRUE(has(text, "  C is\n")) << text;
+  EXPECT_TRUE(has(text, "\ndiffers            A    D\nmodel.hidden_size  768  1024\n")) << text;
+  EXPECT_EQ(text.find(" is 100.0 % faster"), text.rfind(" is 100.0 % faster"));
+}
+
 // Medians that vary by 5 % from run to run; of 20 timed steps the two fastest take 0.9 and 0.92 s,
 // 0.91 on average, as near as 1e-3 from run to run, and 3 % longer in B.
 TEST(Compare, FastestStepsTellWhereMediansCannot) {
