@@ -38,8 +38,10 @@ std::string micro_batch_text(const Plan& plan, int64_t data_rank) {
 
 void describe_model(std::string& text, const Plan& plan) {
   const ModelShape& s = plan.shape;
-  line(text, "Model           %s: layers %lld, hidden %lld, heads %lld, ffn %lld",
-       name_of(plan.config.model.family).c_str(), static_cast<long long>(s.L),
+  const PrecisionConfig& precision = plan.config.precision;
+  line(text, "Model           %s in %s: layers %lld, hidden %lld, heads %lld, ffn %lld",
+       name_of(plan.config.model.family).c_str(),
+       precision.tf32 ? "tf32" : name_of(precision.compute).c_str(), static_cast<long long>(s.L),
        static_cast<long long>(s.C), static_cast<long long>(s.H), static_cast<long long>(s.F));
   line(text, "                sequence %lld, vocabulary %lld (rows of the embedding: %lld)",
        static_cast<long long>(s.T), static_cast<long long>(s.V_valid), static_cast<long long>(s.V));

@@ -96,10 +96,22 @@ Quoted quoted(const Summary& s) {
   return q;
 }
 
+constexpr size_t name_columns = 16, page_columns = 80;  // of the box
+
+// A reason that fits a line of the box: where it is longer, its first clause and what has the rest.
+std::string in_one_line(const std::string& before, const std::string& reason) {
+  const size_t room = page_columns - name_columns - before.size();
+  if (reason.size() <= room) return before + reason;
+  const std::string rest = " (gptpost show)";
+  size_t end = std::min({reason.find("; "), reason.find(" ("), reason.find(": "), reason.size()});
+  if (end + rest.size() > room) end = reason.rfind(' ', room - rest.size());
+  return before + reason.substr(0, end) + rest;
+}
+
 // MFU with its peak, or why there is none.
 std::string utilisation(const Quoted& q, const Summary& summary) {
   const Peak& peak = summary.peak;
-  if (q.mfu <= 0.0) return "none: " + reason_without_mfu(summary);
+  if (q.mfu <= 0.0) return in_one_line("none: ", reason_without_mfu(summary));
   std::string text = printed("%.1f %% of %s per rank (%s)", 100.0 * q.mfu,
                              format_si(peak.tflops * 1e12, "FLOP/s").c_str(), peak.source.c_str());
   if (q.hfu != q.mfu) text += printed(", HFU %.1f %%", 100.0 * q.hfu);
@@ -117,10 +129,13 @@ std::string cut(const std::string& text, int64_t max_lines, const std::string& r
   if (lines_of(text) <= max_lines) return text;
   size_t end = 0;
   for (int64_t line = 1; line < max_lines; ++line) end = text.find('\n', end) + 1;
-  return text.substr(0, end) + std::string(16, ' ') + "... " + rest + "\n";
+  return text.substr(0, end) + std::string(name_columns, ' ') + "... " + rest + "\n";
 }
 
-constexpr int64_t max_rules_lines = 6, max_utilisation_lines = 3;
+// Broken rules that the deck has are in the warning before the first step, too.
+constexpr int64_t max_rules_lines = 2;
+// Of an MFU with HFU, a note on the peak or a warning; without a warning two lines.
+constexpr int64_t max_utilisation_lines = 3, usual_utilisation_lines = 2;
 
 std::string drift(const Summary& s) {
   std::string text = drift_text(s);
@@ -225,7 +240,7 @@ int64_t room_for_deck_and_plan(const Config& config, const std::string& before) 
   int64_t lines = 13 + lines_of(before);
   const bool evaluates = config.convergence.evaluate_every > 0;
   lines += Progress::max_lines(Progress::length_of(config, 0));
-  lines += config.output.peak_tflops > 0.0 ? 1 : max_utilisation_lines;
+  lines += config.output.peak_tflops > 0.0 ? 1 : usual_utilisation_lines;
   if (evaluates) lines += 2;
   if (config.run.verify) lines += 1;
   if (!config.run.problem_class.empty()) lines += max_rules_lines;
@@ -237,7 +252,7 @@ int64_t room_for_deck_and_plan(const Config& config, const std::string& before) 
 }
 
 std::string deck_and_plan(const Deck& deck, const std::string& plan, int64_t room) {
-  constexpr int64_t min_key_lines = 6, min_plan_lines = 6, rules = 2;
+  constexpr int64_t min_key_lines = 6, min_plan_lines = 4, rules = 2;
   const std::string keys = keys_that_were_set(
       deck, static_cast<size_t>(std::max(min_key_lines, room - lines_of(plan) - rules)));
   return keys + rule('-') +
@@ -300,7 +315,7 @@ std::string headline(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
   const RateFigures& rate = s.rate;
   const auto entry = [](std::string name, const std::string& text) {
-    name.resize(16, ' ');
+    name.resize(name_columns, ' ');
     return hanging(name, text);
   };
   const bool timed = s.timed_steps > 0;
@@ -309,7 +324,7 @@ std::string headline(const Record& record, const std::string& result_file) {
                             " per step (" + range_of_steps(rate) + ")";
   const std::string& verdict = record.outcome.verdict;
   text += tinted(verdict, verdict == "VALID") +
-          std::string(verdict.size() < 16 ? 16 - verdict.size() : 1, ' ') +
+          std::string(verdict.size() < name_columns ? name_columns - verdict.size() : 1, ' ') +
           (timed ? steps : "no step was timed") + "\n";
   if (timed && !is_quotable(record)) {
     text += entry("Total", "none: no figure of a run that is INVALID or FAILED may be quoted");
@@ -351,6 +366,9 @@ std::string last_line(const Record& record, const std::string& result_file) {
     return has_value ? printed(format, value) : std::string("none");
   };
   const bool known = is_quotable(record);
+  const std::string type = key_value<bool>(record, "precision", "tf32")
+                               ? "tf32"
+                               : key_text(record, "precision", "compute");
   std::string verdict = record.outcome.verdict;
   std::replace(verdict.begin(), verdict.end(), ' ', '_');
   return printed("GPTBENCH status=%s verdict=%s params=%lld ranks=%lld steps=%lld",
@@ -361,7 +379,7 @@ std::string last_line(const Record& record, const std::string& result_file) {
          " tokens_per_s=" + figure("%.6g", rate.tokens_per_s, known) +
          " tflops=" + figure("%.6g", flops.model_tflops_per_device, known) + " total_tflops=" +
          figure("%.6g", flops.model_tflops_per_device * static_cast<double>(s.world_size), known) +
-         " convention=" + flops.convention +
+         " convention=" + flops.convention + (type.empty() ? "" : " precision=" + type) +
          " mfu=" + figure("%.4f", flops.mfu, known && flops.mfu > 0.0) +
          (!known || impossible_utilisation(flops.mfu, flops.hfu).empty()
               ? ""

@@ -19,7 +19,7 @@ std::string banner(const Record& record);
 // printed before them.
 int64_t room_for_deck_and_plan(const Config& config, const std::string& before);
 // The keys that were set, and the plan between rules, in so many lines where that can be: the plan
-// is cut where it leaves the keys less than six.
+// is cut, to four lines at the least, where it leaves the keys less than six.
 std::string deck_and_plan(const Deck& deck, const std::string& plan, int64_t room);
 
 // Time by region of the slowest rank (largest sum over the timed steps), throughput, memory,

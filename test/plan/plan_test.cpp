@@ -46,6 +46,22 @@ int64_t logits_of(const Plan& plan) {
   return 0;
 }
 
+// Figures are quoted with their precision, which a problem class may have set.
+TEST(Plan, NamesThePrecisionBesideTheModel) {
+  Config config = gpt2_124m(1, 1, 1);
+  config.precision.compute = Precision::bf16;
+  const auto names = [&](const std::string& type) {
+    const Plan plan = make_plan(config, 1, 0);
+    const std::string line = "Model           gpt in " + type + ": layers 12, ";
+    return describe(plan, stage_figures(plan)).find(line) != std::string::npos &&
+           describe_briefly(plan, stage_figures(plan)).find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(names("bf16"));
+  config.precision.compute = Precision::fp32;
+  config.precision.tf32 = true;
+  EXPECT_TRUE(names("tf32"));
+}
+
 // A host's cache wants few rows of logits at a time, a GPU's GEMMs as many as 2 GiB hold.
 TEST(Plan, ChunksOfTheOutputHeadDependOnTheDevice) {
   Config config = gpt2_124m(32, 32, 1);

@@ -33,7 +33,7 @@ says '^Rules +not met: class demo, tuned: model.num_layers = 1'
 says ' rules=not_met '
 "$GPTPOST" show "$work/output/tiny/result.h5" >page
 grep -q '^  rules  *not met: class demo' page || fail "the page is $(head -8 page)"
-tr -s ' \n' ' ' <out | grep -q 'steps are timed, at least 10 are required: raise run.duration_s' || fail "no word on the steps"
+tr -s ' \n' ' ' <page | grep -q 'steps are timed, at least 10 are required: raise run.duration_s' || fail "no word on the steps"
 
 ends 3 OOM 1 "$decks/demo.in" memory.device_memory_gib=0.001
 says ' rules=not_met fom_tflops=none '
