@@ -110,7 +110,7 @@ bool is_private(const std::string& name, const std::string& value) {
                       {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT", "transports"}) ||
          contains_any(name, {"URI", "IPADDR", "COMM_HOST", "COMM_ID", "_PORT", "FILE_LOCATION",
                              "WORKING_CLUSTER", "NODE_ALIASES"}) ||
-         contains_any(name, {"TMPDIR", "tmpdir", "session_dir", "DSTORE"}) ||
+         contains_any(name, {"TMPDIR", "tmpdir", "session_dir", "DSTORE", "SPOOL_DIR", "APINFO"}) ||
          contains_any(value, {"://"}) || holds_address(value);
 }
 

@@ -136,13 +136,13 @@ TEST(SystemInfo, EnvironmentOfEachLibraryWithoutSecrets) {
   }
   for (const char* secret : {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT"})
     setenv((std::string("SLURM_") + secret + "_TEST").c_str(), "hidden", 1);
-  // As Open MPI, MPICH and Slurm set them.
+  // As Open MPI, MPICH, Slurm and PALS set them.
   for (const char* name :
        {"PMIX_SERVER_URI41", "PMIX_SERVER_TMPDIR", "OMPI_FILE_LOCATION",
         "OMPI_MCA_orte_jobfam_session_dir", "OMPI_MCA_orte_tmpdir_base", "PMIX_DSTORE_21_BASE_PATH",
         "OMPI_MCA_orte_precondition_transports", "PMI_PORT", "SLURM_LAUNCH_NODE_IPADDR",
         "SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT", "SLURM_WORKING_CLUSTER",
-        "SLURM_NODE_ALIASES", "NCCL_COMM_ID"})
+        "SLURM_NODE_ALIASES", "NCCL_COMM_ID", "PALS_SPOOL_DIR", "PALS_APINFO"})
     setenv(name, "hidden", 1);
   setenv("OMPI_MCA_btl_tcp_if_include", "hidden,192.0.2.0/24", 1);
   setenv("UCX_TEST_IPV6", "hidden [2001:db8::7]", 1);
