@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/column_unit.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/context.h"
@@ -68,13 +69,14 @@ void describe_batch(std::string& text, const Plan& plan) {
 void describe_memory(std::string& text, const Plan& plan) {
   line(text, "Memory of rank %lld (%s)", static_cast<long long>(plan.rank),
        "one allocation per class");
+  const ColumnUnit unit = bytes_unit(total(plan.class_bytes));
   for (int c = 0; c < num_memory_classes; ++c) {
     if (!is_on_device(static_cast<MemoryClass>(c)) && plan.class_bytes[c] == 0) continue;
     line(text, "  %-16s %20s bytes  %12s", name_of(static_cast<MemoryClass>(c)),
-         format_count(plan.class_bytes[c]).c_str(), format_bytes(plan.class_bytes[c]).c_str());
+         format_count(plan.class_bytes[c]).c_str(), unit.text(plan.class_bytes[c]).c_str());
   }
   line(text, "  %-16s %20s bytes  %12s", "total", format_count(total(plan.class_bytes)).c_str(),
-       format_bytes(total(plan.class_bytes)).c_str());
+       unit.text(total(plan.class_bytes)).c_str());
   line(text, "memory per rank: %lld bytes", static_cast<long long>(total(plan.class_bytes)));
 }
 
@@ -84,15 +86,18 @@ void describe_stages(std::string& text, const std::vector<StageFigures>& stages)
   if (stages.size() == 1) return;
   line(text, "%s",
        "Memory of a rank of each stage parameters    gradients  activations        total");
+  int64_t most = 0;
+  for (const StageFigures& stage : stages) most = std::max(most, total(stage.class_bytes));
+  const ColumnUnit unit = bytes_unit(most);
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     const ClassBytes& bytes = stages[stage].class_bytes;
     const auto of = [&](MemoryClass memory_class) {
-      return format_bytes(bytes[static_cast<size_t>(memory_class)]);
+      return unit.text(bytes[static_cast<size_t>(memory_class)]);
     };
     line(text, "  stage %-3lld rank %-10lld %12s %12s %12s %12s", static_cast<long long>(stage),
          static_cast<long long>(stages[stage].rank), of(MemoryClass::parameters).c_str(),
          of(MemoryClass::gradients).c_str(), of(MemoryClass::activations).c_str(),
-         format_bytes(total(bytes)).c_str());
+         unit.text(total(bytes)).c_str());
   }
 }
 

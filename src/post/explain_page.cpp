@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/column_unit.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -84,10 +85,12 @@ std::string messages_text(const StepAccount& account) {
                {"busbw (GB/s)", true},
                {"reached", true}},
               {}};
+  double most = 0.0;
+  for (const MessageTime& m : account.messages) most = std::max(most, m.bytes);
+  const ColumnUnit payload = bytes_unit(static_cast<int64_t>(most));
   for (const MessageTime& m : account.messages)
-    table.rows.push_back({"", m.axis, m.op, format_bytes(static_cast<int64_t>(m.bytes)),
-                          ms(m.time_s), ms(m.exposed_s), printed("%.4g", m.bus_bytes_per_s / 1e9),
-                          percent(m.limit_s, m.time_s)});
+    table.rows.push_back({"", m.axis, m.op, payload.text(m.bytes), ms(m.time_s), ms(m.exposed_s),
+                          printed("%.4g", m.bus_bytes_per_s / 1e9), percent(m.limit_s, m.time_s)});
   if (table.rows.empty()) return "";
   return page_heading("messages per rank and step, ms") + format_plain(table);
 }

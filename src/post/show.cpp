@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/column_unit.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "post/cells.h"
@@ -195,14 +196,17 @@ std::string bytes_of_ranks(const std::string& heading, const char* kind,
                            const std::vector<MemoryEntry>& entries) {
   Table table{
       "", {{"", false}, {kind, false}, {"least", true}, {"largest", true}, {"of rank", true}}, {}};
+  int64_t most = 0;
+  for (const MemoryEntry& m : entries)
+    for (const int64_t bytes : m.bytes) most = std::max(most, bytes);
+  const ColumnUnit unit = bytes_unit(most);
   for (const MemoryEntry& m : entries) {
     if (m.bytes.empty()) continue;
     const auto largest = std::max_element(m.bytes.begin(), m.bytes.end());
     table.rows.push_back(
         {"", m.name + (m.reduced ? " (sum over ranks)" : ""),
-         m.reduced ? "" : format_bytes(*std::min_element(m.bytes.begin(), m.bytes.end())),
-         format_bytes(*largest),
-         m.bytes.size() < 2 ? "" : std::to_string(largest - m.bytes.begin())});
+         m.reduced ? "" : unit.text(*std::min_element(m.bytes.begin(), m.bytes.end())),
+         unit.text(*largest), m.bytes.size() < 2 ? "" : std::to_string(largest - m.bytes.begin())});
   }
   return table.rows.empty() ? "" : page_heading(heading) + format_plain(table);
 }
@@ -215,9 +219,12 @@ std::string breakdown(const Record& r) {
   const auto is_part = [](const std::string& name) {
     return name == "bubble" || name == "straggler";
   };
+  double longest_s = 0.0;
+  for (const RegionTime& region : slowest.regions) longest_s = std::max(longest_s, region.time_s);
+  const ColumnUnit unit = seconds_unit(longest_s);
   for (const RegionTime& region : slowest.regions)
     table.rows.push_back(
-        {"", (is_part(region.name) ? "  of it " : "") + region.name, format_seconds(region.time_s),
+        {"", (is_part(region.name) ? "  of it " : "") + region.name, unit.text(region.time_s),
          slowest.step_s > 0.0 ? fixed(100.0 * region.time_s / slowest.step_s, 1) + " %" : "-"});
   return page_heading(!r.projection.machine.empty() ? "time of the stage that computes longest"
                       : slowest.rank >= 0
@@ -236,14 +243,16 @@ std::string communication(const Record& r) {
                {"time (s)", true},
                {"exposed (s)", true}},
               {}};
+  const auto largest = [](const auto& values) {
+    return values.empty() ? 0.0
+                          : static_cast<double>(*std::max_element(values.begin(), values.end()));
+  };
+  double most = 0.0;
+  for (const CommEntry& c : r.comm) most = std::max(most, largest(c.bytes));
+  const ColumnUnit unit = bytes_unit(static_cast<int64_t>(most));
   for (const CommEntry& c : r.comm) {
-    const auto largest = [](const auto& values) {
-      return values.empty() ? 0.0
-                            : static_cast<double>(*std::max_element(values.begin(), values.end()));
-    };
     table.rows.push_back({"", c.axis, c.op, format_count(static_cast<int64_t>(largest(c.count))),
-                          format_bytes(static_cast<int64_t>(largest(c.bytes))),
-                          fixed(largest(c.time_s), 3),
+                          unit.text(largest(c.bytes)), fixed(largest(c.time_s), 3),
                           c.exposed_s.empty() ? "-" : fixed(largest(c.exposed_s), 3)});
   }
   if (table.rows.empty()) return "";

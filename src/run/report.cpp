@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/column_unit.h"
 #include "base/flops_convention.h"
 #include "base/like_seconds.h"
 #include "base/text.h"
@@ -34,10 +35,13 @@ std::string breakdown(const Record& record) {
                      timed_steps(record.summary.timed_steps) + "\n";
   // A step is its programs, and again its regions with communication.
   std::string programs, regions;
+  double longest_s = 0.0;
+  for (const RegionTime& part : times.regions) longest_s = std::max(longest_s, part.time_s);
+  const ColumnUnit unit = seconds_unit(longest_s);
   for (const RegionTime& part : times.regions) {
     const bool is_program = part.name.rfind(region_prefix, 0) != 0 && part.name != "communication";
     (is_program ? programs : regions) +=
-        printed("  %-28s %10s  %5.1f %%\n", part.name.c_str(), format_seconds(part.time_s).c_str(),
+        printed("  %-28s %10s  %5.1f %%\n", part.name.c_str(), unit.text(part.time_s).c_str(),
                 100.0 * part.time_s / times.step_s);
   }
   return text + programs + (regions.empty() ? "" : " the same by kind of work\n" + regions);
@@ -176,11 +180,15 @@ std::string loss_scale(const Record& record) {
 
 std::string bytes_of_ranks(const char* heading, const std::vector<MemoryEntry>& entries) {
   std::string text = entries.empty() ? "" : std::string(heading) + ", largest over ranks\n";
+  const auto largest = [](const MemoryEntry& entry) {
+    return entry.bytes.empty() ? 0 : *std::max_element(entry.bytes.begin(), entry.bytes.end());
+  };
+  int64_t most = 0;
+  for (const MemoryEntry& entry : entries) most = std::max(most, largest(entry));
+  const ColumnUnit unit = bytes_unit(most);
   for (const MemoryEntry& entry : entries)
     if (!entry.bytes.empty())
-      text +=
-          printed("  %-28s %12s\n", entry.name.c_str(),
-                  format_bytes(*std::max_element(entry.bytes.begin(), entry.bytes.end())).c_str());
+      text += printed("  %-28s %12s\n", entry.name.c_str(), unit.text(largest(entry)).c_str());
   return text;
 }
 
@@ -193,13 +201,25 @@ std::string messages(const Record& record) {
   if (record.comm.empty()) return "";
   std::string text =
       "Messages per rank, after warm-up    calls       payload      total    exposed\n";
+  const auto rank_exposed_longest = [](const CommEntry& entry) {
+    return static_cast<size_t>(std::max_element(entry.exposed_s.begin(), entry.exposed_s.end()) -
+                               entry.exposed_s.begin());
+  };
+  int64_t most_bytes = 0;
+  double longest_s = 0.0, longest_exposed_s = 0.0;
   for (const CommEntry& entry : record.comm) {
-    const size_t r = static_cast<size_t>(
-        std::max_element(entry.exposed_s.begin(), entry.exposed_s.end()) - entry.exposed_s.begin());
+    const size_t r = rank_exposed_longest(entry);
+    most_bytes = std::max(most_bytes, entry.bytes[r]);
+    longest_s = std::max(longest_s, entry.time_s[r]);
+    longest_exposed_s = std::max(longest_exposed_s, entry.exposed_s[r]);
+  }
+  const ColumnUnit payload = bytes_unit(most_bytes), total = seconds_unit(longest_s),
+                   exposed = seconds_unit(longest_exposed_s);
+  for (const CommEntry& entry : record.comm) {
+    const size_t r = rank_exposed_longest(entry);
     text += printed("  %-28s %10lld  %12s %10s %10s\n", (entry.axis + " " + entry.op).c_str(),
-                    static_cast<long long>(entry.count[r]), format_bytes(entry.bytes[r]).c_str(),
-                    format_seconds(entry.time_s[r]).c_str(),
-                    format_seconds(entry.exposed_s[r]).c_str());
+                    static_cast<long long>(entry.count[r]), payload.text(entry.bytes[r]).c_str(),
+                    total.text(entry.time_s[r]).c_str(), exposed.text(entry.exposed_s[r]).c_str());
   }
   return text;
 }

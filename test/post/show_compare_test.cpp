@@ -104,15 +104,15 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   parameters                   474.8 MiB   474.8 MiB        0
   activations                  858.3 MiB   858.3 MiB        1
   peak                        2288.8 MiB  2384.2 MiB        0
-  workspace (sum over ranks)                4.00 KiB
+  workspace (sum over ranks)              0.0039 MiB
 -- offloaded data moved per rank, all steps ------------------------------------
   transfer     least   largest  of rank
   load      4.00 KiB  8.00 KiB        1
   store     1.00 KiB  2.00 KiB        0
 -- time of the slowest rank, 1 -------------------------------------------------
-  region      per step   share
-  forward       6.00 s  18.8 %
-  optimizer  600.00 ms   1.9 %
+  region     per step   share
+  forward      6.00 s  18.8 %
+  optimizer    0.60 s   1.9 %
 -- communication of the steps after the warm-up, largest over ranks ------------
   axis   operation   calls  payload  time (s)  exposed (s)
   data   all_reduce      4    101 B     0.500        0.125
@@ -231,8 +231,8 @@ TEST(Show, MessagesWithoutTimes) {
   r.timing[0].name = "communication";
   r.timing[1].name = "straggler";
   EXPECT_TRUE(has(show_page("f", r),
-                  "\n  communication         6.00 s  18.8 %\n"
-                  "    of it straggler  600.00 ms   1.9 %\n"))
+                  "\n  communication        6.00 s  18.8 %\n"
+                  "    of it straggler    0.60 s   1.9 %\n"))
       << show_page("f", r);
   r.memory = {{"peak", "", {4096}, false}};
   EXPECT_TRUE(has(show_page("f", r), "-- memory of the device with the highest need ----"));

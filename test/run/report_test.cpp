@@ -70,12 +70,25 @@ TEST(Report, PerformanceOfTheSlowestRankOverTimedSteps) {
             "  step                             3.00 s  100.0 %\n"
             "  forward                          1.50 s   50.0 %\n"
             " the same by kind of work\n"
-            "  communication                    300 us    0.0 %\n"
+            "  communication                  0.0003 s    0.0 %\n"
             "Memory, largest over ranks\n"
             "  parameters                        3.0 MiB\n"
-            "  peak                             1.50 KiB\n"
+            "  peak                           0.0015 MiB\n"
             "Messages per rank, after warm-up    calls       payload      total    exposed\n"
             "  data all_reduce                       8       1.0 MiB  250.00 ms    2.00 ms\n");
+}
+
+// Each column has the unit of its largest value, here that of the other row.
+TEST(Report, MessagesHaveOneUnitPerColumn) {
+  Record r = two_ranks();
+  r.comm.push_back({"world", "barrier", {256, 256}, {9, 9}, {0, 0}, {2.5, 2.5}, {7e-5, 7e-5}});
+  const std::string report = performance_report(r);
+  EXPECT_NE(report.find("  data all_reduce                       8       1.0 MiB     0.25 s    "
+                        "2.00 ms\n"
+                        "  world barrier                         9    0.0002 MiB     2.50 s   "
+                        "0.070 ms\n"),
+            std::string::npos)
+      << report;
 }
 
 // Warm-up of 2, steps 1 and 4 skipped. Sums over the timed steps 2, 3, 5 and 6: 20 s of rank 0, 24
@@ -104,7 +117,7 @@ TEST(Report, WithoutTimedStepsPeakOrRecomputation) {
             "No step was timed.\n"
             "Memory, largest over ranks\n"
             "  parameters                        3.0 MiB\n"
-            "  peak                             1.50 KiB\n");
+            "  peak                           0.0015 MiB\n");
   r.summary.timed_steps = 3;
   r.summary.peak.tflops = 0.0;
   EXPECT_EQ(performance_report(r).find("Peak"), std::string::npos);
