@@ -70,6 +70,7 @@ HostDevice::HostDevice(DeviceKind kind) : autotuning_(kind == DeviceKind::host) 
   info_.description = "ref, plain loops, 1 thread";
   if (kind == DeviceKind::ref) return;
   const int threads = info_.num_threads = Kokkos::DefaultHostExecutionSpace().concurrency();
+  // Result files hold it; gptpost finds the threads in it (post/common_peak.cpp).
   info_.description = std::string("host, Kokkos ") + Kokkos::DefaultHostExecutionSpace::name() +
                       ", " + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
                       gemm_library_description();

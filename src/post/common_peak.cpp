@@ -18,11 +18,22 @@ bool has_ceiling(const Record& record) {
   return record.summary.peak.source == peak_source::measured;
 }
 
+// Threads of a rank of a host, "8 threads", by the description of its device in the record
+// (device/host_device.cpp), which files of all versions have; "" of other devices.
+std::string threads_of(const Record& record) {
+  for (const std::string& line : split(record.provenance.chosen_algorithms, '\n'))
+    if (line.rfind("device=", 0) == 0)
+      for (const std::string& part : split(line, ','))
+        if (part.find(" thread") != std::string::npos) return trim(part);
+  return "";
+}
+
 // What the ceiling of a run depends on.
 std::string group_of(const Record& record) {
   const RunView run(record);
   std::vector<std::string> parts = {record.machine, record.summary.device.name,
-                                    std::to_string(record.summary.ranks_per_node)};
+                                    std::to_string(record.summary.ranks_per_node),
+                                    threads_of(record)};
   for (const auto& [group, key] : {std::pair{"run", "device"}, std::pair{"precision", "compute"},
                                    std::pair{"precision", "tf32"}})
     parts.push_back(key_cell(run, group, key));

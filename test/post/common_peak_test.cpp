@@ -36,6 +36,21 @@ TEST(CommonPeak, IsTheMedianOfSteadyCeilings) {
   EXPECT_EQ(single[0].record.summary.peak.source, "measured GEMM ceiling");
 }
 
+// One rank per node whose GEMMs run on 8, 16 and 32 threads: a median would put the last above its
+// ceiling. Which processors a rank has does not matter.
+TEST(CommonPeak, IsOfOneNumberOfThreads) {
+  std::vector<LoadedRun> runs = {run_with(80), run_with(150), run_with(260), run_with(90)};
+  const char* const threads[] = {"8 threads", "16 threads", "32 threads", "8 threads"};
+  for (size_t r = 0; r < runs.size(); ++r)
+    runs[r].record.provenance.chosen_algorithms =
+        std::string("device=host, Kokkos OpenMP, ") + threads[r] +
+        ", oneDNN 2.6.3 (avx2)\ncores_of_rank_0=" + std::to_string(r) + "\n";
+  share_ceilings(runs);
+  const double peaks[] = {85.0, 150.0, 260.0, 85.0};
+  for (size_t r = 0; r < runs.size(); ++r)
+    EXPECT_EQ(runs[r].record.summary.peak.tflops, peaks[r]) << r;
+}
+
 // Another hidden size has GEMMs of other sizes, and so another ceiling; more layers have the same.
 TEST(CommonPeak, IsOfOneModel) {
   std::vector<LoadedRun> runs = {run_with(100), run_with(80), run_with(60), run_with(0)};
