@@ -407,7 +407,7 @@ Record recovered_record(const std::string& directory, const std::string& status,
   record.outcome.failed_step =
       record.summary.resumed.steps + static_cast<int64_t>(record.steps.loss.size()) - 1;
   record.outcome.reason = "recovered from the journal: the run ended without a result after step " +
-                          std::to_string(record.outcome.failed_step + 1) +
+                          std::to_string(record.outcome.ended_in_step()) +
                           "; step times are those of rank 0" + lines.left_out();
   const std::string words = words_of_watchdog(directory);
   if (!words.empty()) record.outcome.reason += "; " + words;

@@ -226,6 +226,9 @@ struct RunOutcome {
   // Step, from 0 and those before a resumed run included, in which a run that is not OK ended; -1:
   // before the first.
   int64_t failed_step = -1;
+
+  // The same from 1, as steps are counted for readers; 0: none.
+  int64_t ended_in_step() const { return failed_step + 1; }
 };
 
 // What each step and evaluation gave, warm-up included.
