@@ -140,17 +140,30 @@ for style in ("native", "fugaku", "mpt", "zero", "megatron", "scaling", "comm", 
             if figures < 5:
                 failures.append(f"{style}: {figures} columns of figures")
 
-# Figures of tables that programs read, against the records: those of a record have its digits, those that are
-# computed from it are rounded at most eight times, each by half a unit in the last place.
-def figures_of(record):
-    s = record["summary"]
-    ranks, time_s = s["world_size"], s["sec_per_it"]
+# Every column of tables that programs read, against the records: figures of a record have its digits, those that
+# are computed from it are rounded at most eight times, each by half a unit in the last place. Whole numbers and
+# texts are the same; None: the record does not have it.
+def columns_of(record):
+    s, config, steps = record["summary"], record["config"], record["steps"]
+    model, parallel, batch, run = (config[group] for group in ("model", "parallel", "batch", "run"))
+    ranks, nodes, time_s = s["world_size"], s["nodes"], s["sec_per_it"]
+    dp, tp, pp, cp = (parallel[name + "_parallel"] for name in ("data", "tensor", "pipeline", "context"))
+    mbs, gbs, length = batch["micro_batch_size"], batch["global_batch_size"], model["seq_length"]
+    passes = gbs // (dp * mbs)
+    notes = record["date_utc"][5:10] + "; " + record["reason"]
+    waits_s = sum(steps["checkpoint_s"])
+    label = f"{run['name']}, {ranks} ranks"
     total = {name: s["flops_per_step_" + name] / time_s / 1e12 for name in ("causal", "mpt", "megatron")}
     own = total[s["flops_convention"]]
     mib = 1 / 2**20
     message = record["calibration"]["messages"][0]
     return {
         "native": {
+            "Run": run["name"], "Model": "GPT2-124M", "Sequence": length, "Batch": gbs,
+            "Precision": config["precision"]["compute"], "Recomputation": config["memory"]["activation_checkpointing"],
+            "Layout": f"dp{dp} z{parallel['zero_stage']}", "Ranks": ranks, "Nodes": nodes, "Device": s["device_name"],
+            "FLOPs": s["flops_convention"], "Date": record["date_utc"][:10], "Verdict": record["verdict"],
+            "Peak (TFLOP/s)": s["peak_tflops"], "Energy (J/token)": s["energy_j_per_token"],
             "Time (s)": time_s, "Spread (%)": 100 * (s["sec_per_it_max"] - s["sec_per_it_min"]) / time_s,
             "Tokens/s": s["tokens_per_s"], "TFLOP/s per device": own / ranks, "TFLOP/s total": own,
             "MFU (%)": 100 * own / ranks / s["peak_tflops"], "Memory (MiB)": s["device_memory_used_bytes"] * mib,
@@ -158,47 +171,89 @@ def figures_of(record):
             "Held-out loss": s["held_out_loss"], "To target (s)": s["time_to_target_s"],
         },
         "fugaku": {
+            "Nodes": nodes, "Size": "124M", "DP": dp, "TP": tp, "PP": pp, "MBS": mbs, "GBS": gbs, "Notes": notes,
+            "seq_length": length, "activation_checkpointing": "False",
             "Mem (MiB)": s["device_memory_used_bytes"] * mib, "Sec/it": time_s, "TFLOPs": total["megatron"] / ranks,
             "Est. Aggr. PetaFLOPs": total["megatron"] / 1024, "Clock (GHz)": s["clock_ghz"],
         },
         "mpt": {
-            "MFU (%)": 100 * total["mpt"] / ranks / s["peak_tflops"], "Model TFLOP": total["mpt"] / ranks / 100,
+            "Model": model["preset"], "SeqLen (T)": length, "# GPUs": ranks, "GPU": s["device_name"],
+            "MFU (%)": 100 * total["mpt"] / ranks / s["peak_tflops"],
+            "HFU (%)": 100 * total["mpt"] * s["hardware_factor"] / ranks / s["peak_tflops"],
+            "Model TFLOP (1e14 FLOP/s)": total["mpt"] / ranks / 100,
+            "MicroBatchSize": mbs, "GradAccum": passes, "GlobalBatchSize": gbs, "Throughput (S/s)": s["samples_per_s"],
             "Throughput (T/s)": s["tokens_per_s"], "Throughput (T/s/GPU)": s["tokens_per_s"] / ranks,
+            "GlobalBatchSize (T)": gbs * length, "Precision": config["precision"]["compute"], "MP Mode": "DEFAULT",
+            "Sharding Strategy": "NO_SHARD", "Activation Checkpointing": "False", "Activation CPUOffload": "False",
+            "NumParams": s["num_params"],
         },
         "zero": {
+            "Model": "GPT2-124M", "num_layers": model["num_layers"], "hidden_size": model["hidden_size"],
+            "num_heads": model["num_attention_heads"], "# gpus": ranks, "data parallel": dp, "model parallel": tp,
+            "ZeRO Stage": parallel["zero_stage"], "CPU Offload": "No", "Max Global BSZ": gbs, "Notes": notes,
             "time/it (ms)": 1e3 * time_s, "Throughput (samples/sec)": s["samples_per_s"],
             "GPU0 Memory Usage (MiB)": record["memory"]["peak_bytes"][0] * mib,
+            "GPU1 Memory Usage (MiB)": record["memory"]["peak_bytes"][1] * mib,
             "GPU Memory (MiB)": s["device_memory_bytes"] * mib,
         },
         "megatron": {
+            "model": "GPT2-124M", "nodes": nodes, "gpus_per_node": s["ranks_per_node"], "mp": tp, "pp": pp,
+            "zero_stage": parallel["zero_stage"], "offload": parallel["offload"], "micro_batch_size": mbs,
+            "grad_accum": passes, "memory_total_gb": s["device_memory_bytes"] / 1e9, "power_limit_w": s["power_limit_w"],
+            "notes": "",
             "samples_per_s": s["samples_per_s"], "tflops_per_gpu": total["megatron"] / ranks,
             "memory_used_gb": s["device_memory_used_bytes"] / 1e9, "power_w": s["power_w"],
             "utilisation_pct": 100 * s["utilisation"],
         },
         "scaling": {
+            "Series": "", "Model": "GPT2-124M", "Sequence": length, "Precision": config["precision"]["compute"],
+            "Recomputation": config["memory"]["activation_checkpointing"], "ZeRO": parallel["zero_stage"],
+            "Device": s["device_name"], "Ranks": ranks, "Nodes": nodes, "DP": dp, "TP": tp, "PP": pp, "CP": cp, "MBS": mbs,
+            "GBS": gbs, "Speed-up": 1, "Efficiency (%)": 100, "Comm (%)": None, "Notes": notes,
             "Sec/it": time_s, "Tokens/s": s["tokens_per_s"], "Tokens/s/rank": s["tokens_per_s"] / ranks,
             "TFLOPs/rank": own / ranks, "PetaFLOPs": own / 1e3,
         },
         "comm": {
+            "Run": label, "Axis": message["axis"], "Operation": message["op"], "Ranks": message["ranks"],
+            "Nodes": message["ranks"] // message["per_node"], "Size (B)": message["bytes"], "Count": message["count"],
+            "Type": message["type"], "Redop": message["redop"], "Root": -1, "#wrong": message["wrong"],
             "Time (us)": 1e6 * message["time_s"], "Algbw (GB/s)": message["bytes"] / message["time_s"] / 1e9,
+            # all_reduce: 2 (n - 1) / n
+            "Busbw (GB/s)": 2 * (1 - 1 / message["ranks"]) * message["bytes"] / message["time_s"] / 1e9,
         },
-        "checkpoint": {"Size (GB)": s["checkpoint_bytes"] / 1e9, "Write (s)": s["checkpoint_write_s"]},
+        "checkpoint": {
+            "Run": label, "Ranks": ranks, "Nodes": nodes, "Async": "-", "Every (steps)": None, "Every (s)": None, "Notes": notes,
+            "Size (GB)": s["checkpoint_bytes"] / 1e9, "Write (s)": s["checkpoint_write_s"],
+            "GB/s": s["checkpoint_bytes"] / s["checkpoint_write_s"] / 1e9,
+            "GB/s/node": s["checkpoint_bytes"] / s["checkpoint_write_s"] / nodes / 1e9,
+            "Wait (ms)": 1e3 * waits_s / s["checkpoints"], "Stall (ms/step)": 1e3 * waits_s / len(steps["checkpoint_s"]),
+            "Overhead (%)": 100 * waits_s / (waits_s + sum(steps["time_s"])), "Resume (s)": s["resume_s"],
+        },
     }
 
 
 # Styles of published tables keep the published digits, rounded or cut.
 publications = ("fugaku", "mpt", "zero", "megatron")
 rounding = 8 * 2.0**-53
-for style, figures in figures_of(several[0]).items():
+for style, columns in columns_of(several[0]).items():
     row = loads(output_of("table", "--style", style, "--format", "json", results[0]))[0]["rows"][0]
     text = next(csv.DictReader(io.StringIO(output_of("table", "--style", style, "--format", "csv", results[0]))))
-    for heading, figure in figures.items():
-        tolerance = rounding * abs(figure)
-        if style in publications:
+    if style != "comm":
+        columns["Status"] = several[0]["status"]
+    if columns.keys() != row.keys() or text.keys() != row.keys():
+        failures.append(f"{style}: columns {columns.keys() ^ row.keys()} {text.keys() ^ row.keys()} are not compared")
+        continue
+    for heading, value in columns.items():
+        if not isinstance(value, (int, float)):
+            if row[heading] != value or text[heading] != (value or ""):
+                failures.append(f"{style}: {heading} is {row[heading]!r}, {text[heading]!r}, by the record {value!r}")
+            continue
+        tolerance = rounding * abs(value) if isinstance(value, float) else 0
+        if style in publications and isinstance(value, float):
             tolerance = 10.0 ** -len(text[heading].partition(".")[2])
         for printed in (row[heading], float(text[heading])):
-            if printed is None or abs(printed - figure) > tolerance:
-                failures.append(f"{style}: {heading} is {printed}, by the record {figure}")
+            if printed is None or abs(printed - value) > tolerance:
+                failures.append(f"{style}: {heading} is {printed}, by the record {value}")
 
 for failure in failures:
     print(failure)
