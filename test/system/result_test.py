@@ -1,5 +1,6 @@
-"""result_test.py RESULT.json WALL_S DIRECTORY: relations that hold between the figures of any run's
-result (`gptpost show --format json`), worked out anew; prints those that do not, and fails."""
+"""result_test.py RESULT.json WALL_S DIRECTORY PLAN.json: relations that hold between the figures of any run's
+result (`gptpost show --format json`), worked out anew, and those of its plan (`gptbench --plan --format json`);
+prints those that do not, and fails."""
 
 import calendar
 import json
@@ -12,6 +13,8 @@ import time
 with open(sys.argv[1]) as file:
     result = json.load(file)
 wall_s, directory = float(sys.argv[2]), sys.argv[3]
+with open(sys.argv[4]) as file:
+    plan = json.load(file)
 summary, steps, timing, memory = (result[key] for key in ("summary", "steps", "timing", "memory"))
 config, comm, provenance = result["config"], result["comm"], result["provenance"]
 ranks, wrong = summary["world_size"], []
@@ -113,6 +116,22 @@ for rank in range(ranks):
 check(summary["peak_memory_bytes"] == max(memory["peak_bytes"]), "peak_memory_bytes", memory["peak_bytes"])
 check(0 < summary["device_memory_used_bytes"] <= summary["device_memory_bytes"], "memory of the device")
 check(0 < summary["node_memory_used_bytes"] <= summary["node_memory_bytes"], "memory of the node")
+
+# The plan, printed without a run
+check((plan["params"], plan["ranks"]) == (summary["num_params"], ranks), "plan: params, ranks", plan["params"], plan["ranks"])
+check(plan["tokens_per_step"] == tokens, "plan: tokens_per_step", plan["tokens_per_step"], tokens)
+planned = {f"flops_per_step_{name}": value for name, value in plan["flops_per_step"].items()}
+recorded = {name: value for name, value in summary.items() if name.startswith("flops_per_step_")}
+check(planned == recorded, "plan: FLOPs", planned, recorded)
+check(len(plan["stages"]) == config["parallel"]["pipeline_parallel"], "plan: stages", plan["stages"])
+for stage in plan["stages"]:
+    for name, bytes_of_class in stage["memory"].items():
+        measured = memory.get("arena_bytes" if name == "total_bytes" else name, [0] * ranks)[stage["rank"]]  # absent: none
+        check(bytes_of_class == measured, f"plan: {name} of rank {stage['rank']}", bytes_of_class, measured)
+for message in plan["messages"]:  # of rank 0
+    for key in ("count", "bytes"):
+        seen = comm[f"{message['axis']}_{message['op']}_{key}"][0]
+        check(message[key] * counted == seen, f"plan: {message['axis']} {message['op']} {key}", message[key], counted, seen)
 
 # Checkpoints
 if config["checkpoint"]["directory"]:

@@ -15,7 +15,8 @@ agrees() {
   run "$@" run.name=tiny
   [ "$status" -eq 0 ] || fail "status $status instead of 0"
   "$post" show --format json "$work/output/tiny/result.h5" >shown.json || fail "gptpost failed"
-  python3 "$GPTBENCH_SOURCE_DIR/test/system/result_test.py" shown.json $((SECONDS - begin + 1)) "$work" >differ ||
+  (cd "$work" && "$GPTBENCH" --plan --format json --ranks "$@") >plan.json || fail "no plan"
+  python3 "$GPTBENCH_SOURCE_DIR/test/system/result_test.py" shown.json $((SECONDS - begin + 1)) "$work" plan.json >differ ||
     fail "$(cat differ)"
 }
 deck=$decks/tiny.in
