@@ -178,9 +178,13 @@ class Walker {
     }
     if (lanes_ > 1 && spans_stages(op.axis) && !meet(op, start)) return false;
     double& link = link_free_[lane_.leaves_node[static_cast<size_t>(op.axis)] ? 1 : 0];
-    end = std::max(start, link) + seconds;
-    link = end;
+    const double busy_s = std::max(0.0, link - start);
+    link = std::max(start, link) + seconds;
+    end = link;
     if (op.axis == Axis::pipeline && op.kind == OpKind::send) {
+      // Half of the link while others use it. What is in flight already keeps its end, which a
+      // message of this size hardly changes; what comes later ends so much later.
+      end = start + seconds + std::min(seconds, busy_s);
       const auto& size = op.as<MessageSize>();
       exchange_.in_flight[{plan_.at.pipeline, size.peer, size.tag}].push(end);
     }

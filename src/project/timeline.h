@@ -15,7 +15,9 @@ namespace gptbench {
 struct Lane {
   const RankWork* work = nullptr;
   std::vector<double> seconds;
-  // Links that messages of an axis use. Messages of different axes on one link take turns.
+  // Links that messages of an axis use. Collectives and rings on one link take turns. A send to
+  // another stage, for which that stage waits, shares the link with what is in flight: a stage's
+  // gradients, posted before its last send, must not delay the stages after it one by one.
   std::array<bool, num_axes> leaves_node{};
   bool fewer = false;   // RankWork::fewer in place of its issues
   bool traced = false;  // keeps LaneTime::spans

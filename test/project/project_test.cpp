@@ -185,6 +185,44 @@ TEST(Projection, PipelinesHaveBubblesThatMicroBatchesFill) {
   EXPECT_LT(bubble(64), 0.5 * bubble(4));
 }
 
+// Two replicas of a pipeline, each rank on a node of its own: the stages reduce their gradients
+// beside the passes of the stages before, so that the step is longer than that of one replica by
+// the gradients of one stage, not of four. At least by these without what fits beside the last
+// micro-batch of the stage; at most by these and the last send of three stages, which shares its
+// link.
+TEST(Projection, GradientsOfPipelinesAreReducedOncePerStep) {
+  Machine machine = a100();
+  machine.ranks_per_node = 1.0;
+  machine.between_gb_per_s = 1.0;
+  machine.jitter = 0.0;
+  Software software = fsdp();
+  software.overlap_cost = 0.0;
+  const auto step = [](int64_t replicas) {
+    return step_of(
+        {"parallel.pipeline_parallel=4", "model.vocab_size=1000", "batch.micro_batch_size=1",
+         "batch.global_batch_size=" + std::to_string(8 * replicas)},
+        4 * replicas);
+  };
+  const StepWork one = step(1), two = step(2);
+  double gradients_s = 0.0;  // of the stage with the most
+  double send_s = 0.0;       // of one message between stages
+  for (const RankWork& stage : two.stages) {
+    const std::vector<double> seconds = seconds_of(stage, machine, software);
+    double stage_gradients_s = 0.0;
+    for (const Issue& issue : stage.issues) {
+      const Op& op = stage.plan.ops[static_cast<size_t>(issue.op)];
+      const double own_s = seconds[static_cast<size_t>(issue.work)];
+      if (op.kind == OpKind::all_reduce && op.axis == Axis::data) stage_gradients_s += own_s;
+      if (op.kind == OpKind::send) send_s = std::max(send_s, own_s);
+    }
+    gradients_s = std::max(gradients_s, stage_gradients_s);
+  }
+  const StepTime time = step_time(two, machine, software);
+  const double more_s = time.sec_per_it - seconds_of(one, machine, software);
+  EXPECT_GE(more_s, gradients_s - time.computing_s / 8.0);
+  EXPECT_LE(more_s, gradients_s + 3.0 * send_s);
+}
+
 TEST(Projection, StragglersFollowOrderStatistics) {
   EXPECT_NEAR(expected_largest(1.0), 0.0, 1e-6);
   EXPECT_NEAR(expected_largest(2.0), 1.0 / std::sqrt(M_PI), 1e-4);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "plan/decompositions.h"
 
 namespace gptbench {
@@ -175,6 +177,32 @@ TEST(Timeline, AStageWaitsForTheOneBefore) {
     EXPECT_DOUBLE_EQ(time.end_s, 7.0);
     EXPECT_DOUBLE_EQ(time.bubble_s, 3.0);
     EXPECT_DOUBLE_EQ(time.exposed_s, 0.0);
+  }
+}
+
+// Stage 1 sends 1 s to stage 0 beside gradients G, of which 7 s, 0.5 s or nothing is left by then:
+// each has half of the link while both are on it. More gradients H come after all of G and the
+// send.
+//   compute         A B                stage 0   . . . . C C
+//   data              G G G G G G G G . H H H
+//   send_backward       s s
+TEST(Timeline, ASendToAStageSharesTheLinkWithGradients) {
+  for (const auto& [gradients_s, received_s, end_s] :
+       {std::array{8.0, 4.0, 13.0}, {1.5, 3.5, 6.5}, {0.5, 3.0, 6.0}}) {
+    ByHand first, second;
+    second.stage(1);
+    second.compute(1.0);
+    second.add(OpKind::all_reduce, QueueId::data, Axis::data, gradients_s);
+    second.compute(1.0);
+    second.add(OpKind::send, QueueId::send_backward, Axis::pipeline, 1.0, {}, {{}, 0, 0, 7});
+    second.add(OpKind::all_reduce, QueueId::data, Axis::data, 3.0);
+    const int32_t received = first.add(OpKind::receive, QueueId::receive_backward, Axis::pipeline,
+                                       1.0, {}, {{}, 0, 1, 7});
+    first.compute(2.0, {received});
+    const std::vector<LaneTime> times = walked({first.lane(), second.lane()}, 0.0);
+    EXPECT_DOUBLE_EQ(times[0].end_s, received_s + 2.0) << gradients_s;
+    EXPECT_DOUBLE_EQ(times[0].bubble_s, received_s) << gradients_s;
+    EXPECT_DOUBLE_EQ(times[1].end_s, end_s) << gradients_s;
   }
 }
 
