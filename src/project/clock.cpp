@@ -119,12 +119,16 @@ double Clock::attention(const Work& work) {
   const auto D = static_cast<double>(head_size_);
   // Fused kernels have their efficiency from causal attention, of which they form half.
   const double flops = (is_fused && !is_causal_ ? 2.0 : 1.0) * work.flops;
-  // Stored scores are not formed again: four GEMMs backward, as forward costs twice its own.
+  // Kept scores are not formed again: four GEMMs backward, as forward costs twice its own.
   const double gemms_s =
       modelled_attention_s(machine_, peak_, is_forward || !is_fused, work.K, D, flops);
-  if (!is_fused)
-    return gemms_s +
-           (is_forward ? 1.0 : 2.0) * work.scores * software_.score_traffic / bytes_per_s_;
+  if (!is_fused) {
+    // Selective recomputation repeats the forward pass of attention, half of the backward one
+    // (arXiv:2205.05198, section 5).
+    const double repeated = work.forms_scores ? 1.5 : 1.0;
+    return repeated * (gemms_s + (is_forward ? 1.0 : 2.0) * work.scores * software_.score_traffic /
+                                     bytes_per_s_);
+  }
   if (machine_.shapes.empty()) return gemms_s;
   return gemms_s * shape_factor(machine_.shapes, measured_name(work), work.K, D, work.K);
 }

@@ -80,7 +80,7 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(operation_us, not_negative, "added to each operation on the device")                        \
   X(step_ms, not_negative, "added to each step")
 #define GPTBENCH_MEMORY_KEYS(X)                                                                \
-  X(score_bytes, not_negative, "bytes held per stored attention score until its backward pass") \
+  X(score_bytes, not_negative, "bytes held per stored attention score until its backward pass; with recomputation of one layer at a time") \
   X(logit_bytes, not_negative, "bytes held per logit of a micro-batch, beside the plan")        \
   X(memory_factor, positive, "memory that is taken over memory that is planned")
 #define GPTBENCH_MESSAGE_KEYS(X)                                                               \

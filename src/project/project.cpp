@@ -229,7 +229,9 @@ MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFi
   const double scores =
       static_cast<double>(rows) * static_cast<double>(plan.shape.T * plan.local.H);
   const double logits = static_cast<double>(rows) * static_cast<double>(plan.local.V);
-  const bool recomputes_all = repeats_forward(plan.config.memory.activation_checkpointing);
+  // Recomputation forms the scores of one layer at a time: full with the rest of the layer,
+  // selective alone (arXiv:2205.05198, section 5).
+  const bool recomputes = plan.config.memory.activation_checkpointing != Recompute::none;
   const bool has_device = machine.accelerator != 0.0;
   MemoryNeed need;
   for (const StageFigures& stage : figures) {
@@ -238,8 +240,7 @@ MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFi
     const auto planned = static_cast<double>(has_device ? device_total(stage.class_bytes)
                                                         : total(stage.class_bytes));
     const double with_logits = planned + (has_head ? logits * software.logit_bytes : 0.0);
-    const int64_t kept =
-        recomputes_all ? std::min<int64_t>(stage.kept_layers, 1) : stage.kept_layers;
+    const int64_t kept = recomputes ? std::min<int64_t>(stage.kept_layers, 1) : stage.kept_layers;
     const double bytes = std::ceil(software.memory_factor * with_logits +
                                    static_cast<double>(kept) * scores * software.score_bytes);
     if (bytes > need.memory_bytes) {

@@ -84,8 +84,11 @@ Work work_of(const Plan& plan, const Op& op, int64_t rows) {
   } else if (std::holds_alternative<AttentionSize>(op.size)) {
     work.kind = Work::Kind::attention;
     work.K = static_cast<double>(plan.T_local());
-    const double per_score = op.kind == OpKind::attention_forward ? 4.0 : 8.0;
+    const bool is_forward = op.kind == OpKind::attention_forward;
+    const double per_score = is_forward ? 4.0 : 8.0;
     work.scores = op.flops_per_row * own_rows / (per_score * static_cast<double>(plan.shape.D));
+    work.forms_scores =
+        !is_forward && plan.config.memory.activation_checkpointing == Recompute::selective;
   } else if (is_message(op.kind)) {
     work.kind = Work::Kind::message;
     work.axis = op.axis;

@@ -22,11 +22,12 @@ struct Work {
   bool recompute = false, fp8 = false;
   double M = 0.0, N = 0.0, K = 0.0;
   double flops = 0.0, bytes = 0.0;
-  double scores = 0.0;  // of attention: elements of the matrix
+  double scores = 0.0;        // of attention: elements of the matrix
+  bool forms_scores = false;  // attention backward: selective recomputation has dropped the scores
 
   auto key() const {
     return std::tuple(kind, op, region, axis, peer, element_bytes, recompute, fp8, M, N, K, flops,
-                      bytes, scores);
+                      bytes, scores, forms_scores);
   }
 };
 

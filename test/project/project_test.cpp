@@ -268,8 +268,8 @@ TEST(Projection, StoredScoresAreCounted) {
     return more;
   };
   EXPECT_EQ(scores_of(deck, 1), 12.0 * layer);
-  // Outputs of norms and activation are recomputed, scores are not.
-  EXPECT_EQ(scores_of(with({"memory.activation_checkpointing=selective"}), 1), 12.0 * layer);
+  // None is kept: scores are recomputed one layer at a time.
+  EXPECT_EQ(scores_of(with({"memory.activation_checkpointing=selective"}), 1), layer);
   EXPECT_EQ(scores_of(with({"memory.activation_checkpointing=full"}), 1), layer);
   // Each rank has a part of the rows, each row all keys; or a part of the heads.
   EXPECT_EQ(scores_of(with({"parallel.context_parallel=4"}), 4), 12.0 * layer / 4.0);
@@ -279,6 +279,23 @@ TEST(Projection, StoredScoresAreCounted) {
                             "batch.global_batch_size=4", "parallel.pipeline_schedule=1f1b"}),
                       2),
             7.0 * 2.0 * layer);
+}
+
+// Where scores are stored, selective recomputation repeats the forward pass of attention: four
+// times its traffic and GEMMs in place of three. Fused kernels form them in any case.
+TEST(Projection, SelectiveRecomputationFormsStoredScoresAgain) {
+  Machine machine = a100();
+  machine.launch_us = 0.0;
+  const auto attention_s = [&](const char* recompute, double score_traffic) {
+    Software software = fsdp();
+    software.operation_us = 0.0;
+    software.score_traffic = score_traffic;
+    const StepWork work = step_of({std::string("memory.activation_checkpointing=") + recompute}, 1);
+    return step_time(work, machine, software).region_s[static_cast<int>(Region::attention)];
+  };
+  const double kept_s = attention_s("none", 10.0), fused_s = attention_s("none", 0.0);
+  EXPECT_NEAR(attention_s("selective", 10.0), 4.0 / 3.0 * kept_s, 1e-9 * kept_s);
+  EXPECT_NEAR(attention_s("selective", 0.0), fused_s, 1e-9 * fused_s);
 }
 
 // Attention to both sides forms the whole matrix, of which causal kernels form half.

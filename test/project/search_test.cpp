@@ -54,6 +54,7 @@ struct Problem {
   std::vector<std::string> settings;
   int64_t ranks = 4;
   Machine machine = a100();
+  Software software = fsdp();
 };
 
 // Every combination that the header of search.h names, nothing skipped.
@@ -63,7 +64,8 @@ struct BruteForce {
   std::vector<double> needs;    // bytes, of all legal ones, with the reserve
   std::map<std::string, int64_t> left_out;
 
-  explicit BruteForce(const Problem& problem) : ranks_(problem.ranks), machine_(problem.machine) {
+  explicit BruteForce(const Problem& problem)
+      : ranks_(problem.ranks), machine_(problem.machine), software_(problem.software) {
     Deck deck = deck_of(problem.settings);
     ParallelConfig& p = deck.config.parallel;
     for (const int64_t tensor : divisors(ranks_))
@@ -122,7 +124,7 @@ struct BruteForce {
     for (size_t order = 0; order < (is_one_node ? 1 : names_of(RankOrder{}).size()); ++order) {
       deck.config.parallel.rank_order = static_cast<RankOrder>(order);
       const Projection projection =
-          project(step_work(deck, ranks_, machine_, fsdp()), machine_, fsdp());
+          project(step_work(deck, ranks_, machine_, software_), machine_, software_);
       if (order == 0) needs.push_back(projection.memory_bytes + projection.reserve_bytes);
       fits = projection.fits();
       if (!fits) break;
@@ -138,13 +140,14 @@ struct BruteForce {
 
   int64_t ranks_;
   Machine machine_;
+  Software software_;
 };
 
 void expect_best_of_all(const Problem& problem) {
   SCOPED_TRACE(join(problem.settings, " "));
   const BruteForce all(problem);
-  const LayoutSearch search =
-      search_layouts(deck_of(problem.settings), problem.ranks, problem.machine, fsdp(), 5);
+  const LayoutSearch search = search_layouts(deck_of(problem.settings), problem.ranks,
+                                             problem.machine, problem.software, 5);
   EXPECT_EQ(search.layouts, all.layouts);
   EXPECT_EQ(search.fitting, all.fitting);
   ASSERT_EQ(search.best.size(), 5u);
@@ -182,9 +185,12 @@ TEST(Search, FindsTheBestOfAllLayouts) {
   for (const Problem& problem : problems) expect_best_of_all(problem);
 }
 
-// A limit that half of the layouts keep, one of them to the byte; and a byte less.
+// A limit that half of the layouts keep, one of them to the byte; and a byte less. Software that
+// stores attention scores, unless they are recomputed.
 TEST(Search, LeavesOutWhatDoesNotFit) {
   Problem problem = {{"batch.global_batch_size=9", "model.num_layers=5"}, 4, a100()};
+  problem.software.score_bytes = 5.0;
+  problem.software.score_traffic = 10.0;
   const BruteForce all(problem);
   const double half = all.needs[all.needs.size() / 2];
   for (const double less : {0.0, 1.0}) {
