@@ -228,6 +228,11 @@ double lost_to_messages_s(double overlap_cost, double seconds, double shared_s) 
   return seconds < left * shared_s ? seconds / left - seconds : overlap_cost * shared_s;
 }
 
+bool reduces_gradients(const Op& op) {
+  return (op.kind == OpKind::all_reduce || op.kind == OpKind::reduce_scatter) &&
+         op.queue == QueueId::data && holds_replicas(op.axis);
+}
+
 double modelled_gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M,
                        double N, double K, double bytes) {
   return std::max(gemm_s(machine, flops_per_s, bytes_per_s, M, N, K), bytes / bytes_per_s);

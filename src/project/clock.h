@@ -79,6 +79,9 @@ double host_copy_bytes_per_s(const Machine& machine);
 // overlap_cost of the time they share, which ends with the messages or with the computing.
 double lost_to_messages_s(double overlap_cost, double seconds, double shared_s);
 
+// Whether the operation sums gradients over ranks that hold the same parameters, in a pass.
+bool reduces_gradients(const Op& op);
+
 // Seconds of a kernel by the figures of the machine, without launch and measured shapes. FLOP/s and
 // byte/s of a GEMM are what is reached; `peak` is that of the data sheet for the type.
 double modelled_gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M,

@@ -48,6 +48,7 @@ ProgramClock::ProgramClock(const Plan& plan, const Software& software, Clock& cl
     : plan_(plan),
       clock_(clock),
       prefetches_(software.prefetches != 0.0),
+      reduces_late_(software.reduces_late != 0.0),
       overlap_cost_(software.overlap_cost),
       known_(plan.ops.size()),
       ended_(plan.ops.size()) {}
@@ -107,6 +108,10 @@ void ProgramClock::take(int32_t i, int64_t rows, bool is_of_step) {
     }
     if (!prefetches_ && op.kind == OpKind::all_gather && op.axis == Axis::shard) return;
     if (is_of_step || (op.axis == Axis::tensor && op.row_count == 0)) return;
+    if (reduces_late_ && reduces_gradients(op)) {  // beside no pass
+      run_.time.gradients_s += seconds(i, rows);
+      return;
+    }
   }
   if (op.layer >= 0 && op.layer != layer_) {
     if (layer_ >= 0) begin_segment();

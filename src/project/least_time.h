@@ -74,7 +74,7 @@ class ProgramClock {
 
   const Plan& plan_;
   Clock& clock_;
-  bool prefetches_;
+  bool prefetches_, reduces_late_;
   double overlap_cost_;
   std::vector<int32_t> alike_;  // [op]: the first one that takes as long; empty: not known
   struct Known {

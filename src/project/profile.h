@@ -89,6 +89,7 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(message_us, not_negative, "added to each message")                                          \
   X(overlap_cost, fraction, "of the time of a message, what computing beside it loses")         \
   X(prefetches, flag, "1: weights of ZeRO 3 are gathered while the layer before computes; 0: when needed") \
+  X(reduces_late, optional_flag, "1: gradients are reduced when they are needed, after the backward pass; 0: beside it") \
   X(within_efficiency, positive, "share of a link's bandwidth within a node that messages reach") \
   X(between_efficiency, positive, "the same between nodes")
 #define GPTBENCH_SPREAD_KEYS(X)                                                                \

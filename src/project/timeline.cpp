@@ -39,6 +39,7 @@ class Walker {
         lanes_(lanes),
         overlap_cost_(software.overlap_cost),
         prefetches_(software.prefetches != 0.0),
+        reduces_late_(software.reduces_late != 0.0),
         exchange_(exchange),
         finished_(plan_.ops.size()),
         late_(plan_.ops.size()) {
@@ -72,6 +73,7 @@ class Walker {
   bool take(const Issue& issue) {
     const Op& op = plan_.ops[static_cast<size_t>(issue.op)];
     const auto queue = static_cast<size_t>(op.queue);
+    if (reduces_late_ && issue.micro_batch < 0) settle_gradients();
     double start = std::max(clock_[queue], clock_[compute]), waited_bubble = 0.0;
     const double issued = start;
     for (const int32_t wait : op.waits_for) {
@@ -119,11 +121,12 @@ class Walker {
       finished_[static_cast<size_t>(issue.op)][event_of(op, issue.micro_batch)] = end;
   }
 
-  // When it ends is asked by who waits: a receive is posted before the computing that hides it, and
-  // weights that are not prefetched are gathered then.
+  // When it ends is asked by who waits: a receive is posted before the computing that hides it;
+  // weights that are not prefetched are gathered, gradients that are reduced late are summed then.
   bool is_asked_for(const Op& op, const Issue& issue) const {
     if (op.kind == OpKind::receive) return op.axis == Axis::pipeline;
-    return gathers_weights(op) && issue.micro_batch >= 0 && !prefetches_;
+    if (issue.micro_batch < 0) return false;
+    return gathers_weights(op) ? !prefetches_ : reduces_late_ && reduces_gradients(op);
   }
   static bool gathers_weights(const Op& op) {
     return op.kind == OpKind::all_gather && op.axis == Axis::shard;
@@ -137,25 +140,32 @@ class Walker {
   // Ends what was posted on the queue in its order until `end` is known; false where the stage that
   // sends must come first.
   bool settle(QueueId queue, const double& end) {
-    const auto q = static_cast<size_t>(queue);
-    while (end == unknown) {
-      const Posted& next = posted_[q].front();
-      const Op& op = plan_.ops[static_cast<size_t>(next.issue->op)];
-      if (gathers_weights(op)) {
-        const double seconds = lane_.seconds[static_cast<size_t>(next.issue->work)];
-        double gathered = 0.0;
-        transmit(op, seconds, std::max({next.start, clock_[q], clock_[compute]}), gathered);
-        finish(q, *next.issue, gathered - seconds, gathered);
-        posted_[q].pop();
-        continue;
-      }
+    while (end == unknown)
+      if (!settle_next(static_cast<size_t>(queue))) return false;
+    return true;
+  }
+  // Ends what was posted first; false as settle().
+  bool settle_next(size_t q) {
+    const Posted& next = posted_[q].front();
+    const Op& op = plan_.ops[static_cast<size_t>(next.issue->op)];
+    if (op.kind == OpKind::receive) {
       std::queue<double>& sent = exchange_.in_flight[next.channel];
       if (sent.empty()) return false;
       finish(q, *next.issue, next.start, std::max({next.start, clock_[q], sent.front()}));
       sent.pop();
-      posted_[q].pop();
+    } else {
+      const double seconds = lane_.seconds[static_cast<size_t>(next.issue->work)];
+      double end = 0.0;
+      transmit(op, seconds, std::max({next.start, clock_[q], clock_[compute]}), end);
+      finish(q, *next.issue, end - seconds, end);
     }
+    posted_[q].pop();
     return true;
+  }
+  // After the passes nothing computes beside gradients that are left.
+  void settle_gradients() {
+    constexpr auto data = static_cast<size_t>(QueueId::data);
+    while (!posted_[data].empty()) settle_next(data);
   }
 
   // What computing of `seconds` from `start` on loses to messages in flight.
@@ -212,7 +222,7 @@ class Walker {
   const std::vector<Issue>& issues_;
   size_t lanes_;
   double overlap_cost_;
-  bool prefetches_;
+  bool prefetches_, reduces_late_;
   Exchange& exchange_;
   size_t next_ = 0;
   std::array<double, num_queues> clock_{};

@@ -44,7 +44,8 @@ struct LaneTime {
 // what waits_for names. A receive ends when the matching send has; a collective of several stages
 // starts when the last of them arrives. While a message is in flight computing loses overlap_cost
 // of the time: at 1 it stands still, as where MPI moves data in the thread that computes. Software
-// that does not prefetch gathers weights when computing has come to what waits for them.
+// that does not prefetch gathers weights when computing has come to what waits for them; software
+// that reduces late sums gradients then, and all that are left after the last pass.
 std::vector<LaneTime> walk(const std::vector<Lane>& lanes, const Software& software);
 
 }  // namespace gptbench

@@ -78,12 +78,30 @@ std::vector<Case> cases() {
   return all;
 }
 
+LeastTime least_time(const StepWork& work, const StepBatches& batches, const Machine& machine,
+                     const Software& software) {
+  LeastTime least(software);
+  for (const RankWork& stage : work.stages) {
+    Clock clock(stage.plan, machine, software);
+    least.add(
+        ProgramClock(stage.plan, software, clock).stage_time(batches, stage.plan.chunks.size()));
+  }
+  return least;
+}
+
+double walked_s(const StepWork& work, const Machine& machine, const Software& software) {
+  double longest_s = 0.0;
+  for (const LaneTime& lane : step_timeline(work, machine, software).times)
+    longest_s = std::max(longest_s, lane.end_s);
+  return longest_s;
+}
+
 // A layout whose stages are planned as they are, and stand beside short ones.
 class Planned {
  public:
-  Planned(const Deck& deck, int64_t ranks)
+  Planned(const Deck& deck, int64_t ranks, const Software& software)
       : machine_(read_machine("h100")),
-        software_(read_software("fsdp")),
+        software_(software),
         work_(step_work(deck, ranks, machine_, software_)),
         orders_({config().parallel.rank_order}),
         staging_(
@@ -143,13 +161,7 @@ class Planned {
   const Config& config() const { return plan().config; }
   int64_t micro_batch() const { return config().batch.micro_batch_size; }
   LeastTime least(const StepBatches& batches) const {
-    LeastTime least(software_);
-    for (const RankWork& stage : work_.stages) {
-      Clock clock(stage.plan, machine_, software_);
-      least.add(
-          ProgramClock(stage.plan, software_, clock).stage_time(batches, stage.plan.chunks.size()));
-    }
-    return least;
+    return least_time(work_, batches, machine_, software_);
   }
 
   Machine machine_;
@@ -163,7 +175,12 @@ class Planned {
   std::optional<ShortStages> others_, stages_;
 };
 
+// Every other one with software whose computing stands still beside messages, but which reduces
+// gradients after the backward pass.
 TEST(ShortStages, StandForLongOnes) {
+  const Software fsdp = read_software("fsdp");
+  Software late = fsdp;
+  late.reduces_late = late.overlap_cost = 1.0;
   int64_t compared = 0;
   for (const Case& each : cases()) {
     const Deck deck = deck_of(each.settings);
@@ -174,13 +191,42 @@ TEST(ShortStages, StandForLongOnes) {
       continue;
     }
     SCOPED_TRACE(std::to_string(each.ranks) + " ranks " + join(each.settings, " "));
-    Planned planned(deck, each.ranks);
+    Planned planned(deck, each.ranks, compared % 2 == 0 ? fsdp : late);
     planned.compare_memory();
     planned.compare_times();
     if (testing::Test::HasFailure()) return;
     ++compared;
   }
   EXPECT_GT(compared, 200);
+}
+
+// Stages and replicas are on nodes of their own, whose links are slow: of one replica a step is
+// hardly longer than its messages; of two, gradients are in flight while stages wait for each
+// other, and sends between stages share links with them.
+TEST(LeastTime, IsABoundWhereMessagesTakeLongest) {
+  Machine machine = read_machine("h100");
+  machine.ranks_per_node = 1.0;
+  machine.between_gb_per_s = 1.0;
+  Software beside = read_software("fsdp"), late = beside;
+  late.reduces_late = late.overlap_cost = 1.0;
+  for (const int64_t replicas : {1, 2})
+    for (const char* schedule : {"1f1b", "zero_bubble"})
+      for (const char* zero : {"0", "1", "3"})
+        for (const char* micro : {"2", "8"}) {
+          const StepWork work =
+              step_work(deck_of({"parallel.pipeline_parallel=4",
+                                 "batch.global_batch_size=" + std::to_string(8 * replicas),
+                                 std::string("parallel.pipeline_schedule=") + schedule,
+                                 std::string("parallel.zero_stage=") + zero,
+                                 std::string("batch.micro_batch_size=") + micro}),
+                        4 * replicas, machine, beside);
+          for (const Software& software : {beside, late}) {
+            const double least_s = least_time(work, work.batches, machine, software).least_s();
+            EXPECT_LE(least_s, walked_s(work, machine, software) * (1.0 + 1e-9))
+                << replicas << " " << schedule << " " << zero << " " << micro << " "
+                << software.reduces_late;
+          }
+        }
 }
 
 // Where layers are not all alike, or need something else in another cut.

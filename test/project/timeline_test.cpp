@@ -38,7 +38,13 @@ class ByHand {
     return add(OpKind::all_gather, queue, Axis::data, seconds);
   }
   int32_t gather_weights(double seconds) {
-    const int32_t op = add(OpKind::all_gather, QueueId::data, Axis::shard, seconds);
+    return in_pass(add(OpKind::all_gather, QueueId::data, Axis::shard, seconds));
+  }
+  int32_t reduce_gradients(double seconds) {
+    return in_pass(add(OpKind::all_reduce, QueueId::data, Axis::data, seconds));
+  }
+  // The operation, the latest one, as one of a micro-batch.
+  int32_t in_pass(int32_t op) {
     work_.issues.back().micro_batch = 0;
     return op;
   }
@@ -102,6 +108,31 @@ TEST(Timeline, WeightsAreGatheredAheadOrWhenNeeded) {
   EXPECT_DOUBLE_EQ(time.exposed_s, 2.0);
   EXPECT_DOUBLE_EQ(time.spans[0].begin_s, 5.0);
   EXPECT_DOUBLE_EQ(time.spans[0].end_s, 7.0);
+}
+
+// Gradients of A are reduced beside B, or after it, where B is the last of the pass:
+//   compute   A A A B B C             A A A B B . . C
+//   data            G G                         G G
+// Where C does not wait for them, it is computed beside them.
+TEST(Timeline, GradientsAreReducedBesideThePassOrAfterIt) {
+  for (const bool waits : {true, false}) {
+    ByHand rank;
+    rank.in_pass(rank.compute(3.0));
+    const int32_t gradients = rank.reduce_gradients(2.0);
+    rank.in_pass(rank.compute(2.0));
+    rank.compute(1.0, waits ? std::vector{gradients} : std::vector<int32_t>{});
+    Software software;
+    software.prefetches = 1.0;
+    EXPECT_DOUBLE_EQ(walk({rank.lane()}, software).front().end_s, 6.0) << waits;
+    software.reduces_late = 1.0;
+    Lane traced = rank.lane();
+    traced.traced = true;
+    const LaneTime time = walk({traced}, software).front();
+    EXPECT_DOUBLE_EQ(time.end_s, waits ? 8.0 : 7.0);
+    EXPECT_DOUBLE_EQ(time.exposed_s, waits ? 2.0 : 1.0);
+    EXPECT_DOUBLE_EQ(time.spans[1].begin_s, 5.0) << waits;
+    EXPECT_DOUBLE_EQ(time.spans[1].end_s, 7.0) << waits;
+  }
 }
 
 // B beside the message computes half of the time: 4 s. C waits 1 s more.
