@@ -2,9 +2,10 @@
 // They are namelists, input/machines/NAME.in and input/software/NAME.in, which are part of the
 // program and say where each figure comes from; a path names a profile of the user's own. Every key
 // must be given, so that no figure of a projection stands in code; only what says how nodes are
-// connected (all reach each other at full bandwidth) and which figures are measured may be left
-// out. input/profiles.md lists the keys. One file may hold a group &machine, a group &software, the
-// data sheet of the device and a group &shapes.
+// connected (all reach each other at full bandwidth), what hosts hold (no limit), when gradients
+// are reduced (beside the pass) and which figures are measured may be left out. input/profiles.md
+// lists the keys. One file may hold a group &machine, a group &software, the data sheet of the
+// device and a group &shapes.
 #pragma once
 
 #include <map>
@@ -60,7 +61,8 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(within_us, not_negative, "latency of this link")                                            \
   X(between_gb_per_s, positive, "links of a node to other nodes, together")                     \
   X(between_us, not_negative, "latency of these links")                                         \
-  X(jitter, not_negative, "standard deviation of a rank's computing time per step over its mean")
+  X(jitter, not_negative, "standard deviation of a rank's computing time per step over its mean") \
+  X(host_memory_gib, optional, "memory of a node's host for what its ranks offload; 0: not known, no limit")
 #define GPTBENCH_TOPOLOGY_KEYS(X)                                                              \
   X(torus_dimensions, optional_count, "nodes in their order fill a torus of so many dimensions; 0: switches connect them") \
   X(group_nodes, optional_count, "nodes of a leaf switch, rack or dragonfly group; 0: all")     \

@@ -256,6 +256,8 @@ MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFi
   constexpr auto gib = static_cast<double>(GiB);
   const double limit_gib = plan.config.memory.device_memory_gib;
   need.reserve_bytes = machine.reserve_gib * gib;
+  const double sharing = std::min(machine.ranks_per_node, static_cast<double>(plan.grid.size()));
+  need.host_limit_bytes = machine.host_memory_gib * gib / sharing;
   need.limit_bytes = (limit_gib > 0.0 ? limit_gib : machine.data().memory_gb) * gib;
   return need;
 }

@@ -76,13 +76,17 @@ StepTimeline step_timeline(const StepWork& work, const Machine& machine, const S
 
 // Memory of the device with the highest need, of the processor where ranks compute on it;
 // reserve_bytes, for context and libraries, is on top. host_bytes: what a rank offloads from a
-// device, for which profiles have no limit. planned_bytes: of memory_bytes, what the plan holds;
-// the software adds the rest.
+// device; host_limit_bytes: its share of the node's host, 0: not known. planned_bytes: of
+// memory_bytes, what the plan holds; the software adds the rest.
 struct MemoryNeed {
-  double memory_bytes = 0.0, reserve_bytes = 0.0, limit_bytes = 0.0, host_bytes = 0.0;
+  double memory_bytes = 0.0, reserve_bytes = 0.0, limit_bytes = 0.0;
+  double host_bytes = 0.0, host_limit_bytes = 0.0;
   double planned_bytes = 0.0;
   size_t largest = 0;  // index of the figures with the highest need
-  bool fits() const { return memory_bytes + reserve_bytes <= limit_bytes; }
+  bool fits() const {
+    return memory_bytes + reserve_bytes <= limit_bytes &&
+           (host_limit_bytes == 0.0 || host_bytes <= host_limit_bytes);
+  }
 };
 // `figures` by stage, of all or of unlike_stages(); `plan` of the first.
 MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figures,

@@ -137,8 +137,10 @@ std::string projection_text(const ProjectionReport& report) {
                   projection.memory_bytes / bytes_per_gib, projection.reserve_bytes / bytes_per_gib,
                   projection.limit_bytes / bytes_per_gib);
   if (projection.host_bytes > 0.0)
-    text += printed("Host memory     %.2f GiB per rank; profiles have no limit of it\n",
-                    projection.host_bytes / bytes_per_gib);
+    text += printed("Host memory     %.2f GiB per rank", projection.host_bytes / bytes_per_gib) +
+            (projection.host_limit_bytes > 0.0
+                 ? printed(", of %.2f GiB\n", projection.host_limit_bytes / bytes_per_gib)
+                 : "; the machine's profile has no limit of it (host_memory_gib)\n");
   if (!plan.costs.comm.empty()) text += "Messages of rank 0\n";
   for (const CommTotal& each : plan.costs.comm) {
     const GroupShape group =

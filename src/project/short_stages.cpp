@@ -277,9 +277,11 @@ bool ShortStages::fits_in(const Staging& staging, const std::vector<StageSlots*>
   for (size_t i = 0; i < staging.unlike.size(); ++i)
     figures_.push_back(figures(staging, staging.unlike[i], *slots[i], sampled));
   const Plan& any = sample(kind_of(0, staging.stages), shortest).plan;
-  const MemoryNeed need =
+  MemoryNeed need =
       memory_need(any, micro_batch * any.T_local(), figures_, ranks_.machine, ranks_.software);
-  return need.memory_bytes + more + need.reserve_bytes <= need.limit_bytes;
+  need.memory_bytes += more;
+  need.host_bytes += more;
+  return need.fits();
 }
 
 // Buffers of larger micro-batches are no smaller, so that those of a few sizes decide about most of

@@ -114,8 +114,8 @@ class ShortStages {
                    ClassBytes& bytes);
   const StageTime& sampled_time(Kind kind, int64_t layers, int64_t micro_batch);
   StageTime time_of(Kind kind, int64_t layers, int64_t micro_batch);
-  // Whether all stages fit with `more` bytes each: `micro_batch` sequences in buffers that are
-  // those of `sampled` sequences.
+  // Whether all stages fit with `more` bytes each, of the device and of the host: `micro_batch`
+  // sequences in buffers that are those of `sampled` sequences.
   bool fits_in(const Staging& staging, const std::vector<StageSlots*>& slots, int64_t micro_batch,
                int64_t sampled, double more);
 

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "deck/validate.h"
 
 namespace gptbench {
@@ -352,6 +353,25 @@ TEST(Projection, OffloadOnAProcessor) {
   EXPECT_EQ(on.host_bytes, 0.0);
 }
 
+// A node's host holds what its ranks offload, to the byte: eight of them, or the two that there
+// are.
+TEST(Projection, WhatIsOffloadedMustFitTheHost) {
+  for (const int64_t ranks : {16, 2}) {
+    Machine machine = a100();
+    machine.host_memory_gib = 0.0;
+    const auto need = [&] {
+      return need_of({"parallel.offload=optimizer"}, ranks, machine, fsdp());
+    };
+    const double node_bytes = std::min(8.0, static_cast<double>(ranks)) * need().host_bytes;
+    EXPECT_TRUE(need().fits());
+    machine.host_memory_gib = node_bytes / static_cast<double>(GiB);
+    EXPECT_TRUE(need().fits());
+    machine.host_memory_gib = (node_bytes - 8.0) / static_cast<double>(GiB);
+    EXPECT_FALSE(need().fits());
+    EXPECT_TRUE(need_of({}, ranks, machine, fsdp()).fits());
+  }
+}
+
 TEST(Projection, WhatProfilesDoNotHoldIsRefused) {
   EXPECT_THROW(step_of({"parallel.offload=optimizer", "parallel.offload_target=file"}, 1), Error);
   const StepWork offload = step_of({"parallel.offload=optimizer"}, 1);
@@ -388,6 +408,19 @@ TEST(Projection, LastLine) {
   EXPECT_NE(text.find("Batch           64 sequences per step, 4 per micro-batch\n"),
             std::string::npos)
       << text;
+  // What the host holds, and its limit.
+  EXPECT_EQ(text.find("Host memory"), std::string::npos);
+  const StepWork offload = step_of({"parallel.offload=optimizer"}, 16);
+  Machine host = a100();
+  const auto host_text = [&] {
+    return projection_text({offload, project(offload, host, fsdp()), host, fsdp()});
+  };
+  host.host_memory_gib = 1024.0;
+  EXPECT_NE(host_text().find(" GiB per rank, of 128.00 GiB\n"), std::string::npos) << host_text();
+  host.host_memory_gib = 0.0;
+  EXPECT_NE(host_text().find(" GiB per rank; the machine's profile has no limit of it"),
+            std::string::npos)
+      << host_text();
   // What was not measured is said.
   Machine one_node = a100();
   one_node.node_kw = one_node.between_us = 0.0;

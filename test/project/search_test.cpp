@@ -60,8 +60,9 @@ struct Problem {
 // Every combination that the header of search.h names, nothing skipped.
 struct BruteForce {
   int64_t layouts = 0, fitting = 0;
-  std::vector<double> times_s;  // of layouts that fit
-  std::vector<double> needs;    // bytes, of all legal ones, with the reserve
+  std::vector<double> times_s;    // of layouts that fit
+  std::vector<double> needs;      // bytes, of all legal ones, with the reserve
+  std::vector<double> offloaded;  // bytes, of the same
   std::map<std::string, int64_t> left_out;
 
   explicit BruteForce(const Problem& problem)
@@ -78,6 +79,7 @@ struct BruteForce {
         }
     std::sort(times_s.begin(), times_s.end());
     std::sort(needs.begin(), needs.end());
+    std::sort(offloaded.begin(), offloaded.end());
   }
 
  private:
@@ -125,7 +127,10 @@ struct BruteForce {
       deck.config.parallel.rank_order = static_cast<RankOrder>(order);
       const Projection projection =
           project(step_work(deck, ranks_, machine_, software_), machine_, software_);
-      if (order == 0) needs.push_back(projection.memory_bytes + projection.reserve_bytes);
+      if (order == 0) {
+        needs.push_back(projection.memory_bytes + projection.reserve_bytes);
+        offloaded.push_back(projection.host_bytes);
+      }
       fits = projection.fits();
       if (!fits) break;
       least_s = std::min(least_s, projection.time.sec_per_it);
@@ -199,6 +204,16 @@ TEST(Search, LeavesOutWhatDoesNotFit) {
         printed("memory.device_memory_gib=%.17g", (half - less) / static_cast<double>(GiB)));
     expect_best_of_all(problem);
   }
+}
+
+// A host that half of the layouts keep to, one of them to the byte.
+TEST(Search, LeavesOutWhatTheHostDoesNotHold) {
+  Problem problem = {{"batch.global_batch_size=4", "parallel.offload=optimizer"}, 4};
+  const BruteForce all(problem);
+  const double half = all.offloaded[all.offloaded.size() / 2];
+  ASSERT_LT(half, all.offloaded.back());
+  problem.machine.host_memory_gib = 4.0 * half / static_cast<double>(GiB);
+  expect_best_of_all(problem);
 }
 
 // The settings of a layout make a deck that is projected to the same time.
