@@ -1,5 +1,6 @@
 // The collectives of one step, one per line, for replay.c: ranks of the group, distance between
-// them, operation, bytes of the array, seconds by links.h.
+// them, operation, bytes of the array, seconds by links.h. Sends between stages and in rings are
+// left out, and so is what is in flight at the same time: replay.c has no queues as the engine's.
 //
 //   messages RANKS GB_PER_S US DIMENSIONS [group.key=value ...]
 // One rank per node, links of these figures; in a torus of DIMENSIONS all collectives are rings, 0:
