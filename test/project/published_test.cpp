@@ -33,7 +33,12 @@ TEST(Published, Zero) {
   const std::vector<PublishedRow> rows =
       zero_rows(tables + "zero_8xa100_40gb.csv", GPTBENCH_SOURCE_DIR "/input/zero");
   EXPECT_GE(rows.size(), 17u);
-  EXPECT_LT(mean_error(rows), 0.13);
+  EXPECT_LT(mean_error(rows), 0.10);
+  std::vector<PublishedRow> offload;
+  for (const PublishedRow& row : rows)
+    if (row.name.find(", offload") != std::string::npos) offload.push_back(row);
+  ASSERT_EQ(offload.size(), 5u);
+  EXPECT_LT(mean_error(offload), 0.10);  // 0.15 with the host's update as planned
 }
 
 TEST(Published, Fugaku) {

@@ -54,6 +54,7 @@ const std::vector<Fitted> fugaku_figures = {{"gemm_efficiency", a64fx, 0.15},
                                             {"between_efficiency", {"megatron-a64fx"}, 0.15}};
 
 const std::vector<Fitted> zero_figures = {{"elementwise_factor", {"deepspeed"}, 2.0},
+                                          {"host_optimizer_factor", {"deepspeed"}, 1.0},
                                           {"score_traffic", {"deepspeed"}, 20.0},
                                           {"operation_us", {"deepspeed"}, 20.0},
                                           {"within_efficiency", {"deepspeed"}, 0.6}};
