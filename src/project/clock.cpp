@@ -15,6 +15,14 @@ bool holds_replicas(Axis axis) {
   return axis == Axis::data || axis == Axis::zero || axis == Axis::shard || axis == Axis::replica;
 }
 
+// PURE of Composer: 16-bit parameters are updated themselves.
+double recompute_factor_of(const PrecisionConfig& precision, const Software& software) {
+  const bool is_pure = !precision.master_weights && (precision.parameters == Precision::bf16 ||
+                                                     precision.parameters == Precision::fp16);
+  return is_pure && software.pure_recompute_factor > 0.0 ? software.pure_recompute_factor
+                                                         : software.recompute_factor;
+}
+
 }  // namespace
 
 Clock::Clock(const Plan& plan, const Machine& machine, const Software& software)
@@ -32,6 +40,7 @@ Clock::Clock(const Plan& plan, const Machine& machine, const Software& software,
       head_size_(plan.shape.D),
       is_causal_(plan.shape.family.causal),
       links_(links_of(machine, software, plan.grid.size())),
+      recompute_factor_(recompute_factor_of(plan.config.precision, software)),
       stage_(plan.at.pipeline),
       placements_(std::move(placements)) {
   set_peaks(plan.config);
@@ -89,7 +98,7 @@ double Clock::seconds(const Work& work) {
 }
 
 double Clock::factor(const Work& work) const {
-  const double factor = work.recompute ? software_.recompute_factor : 1.0;
+  const double factor = work.recompute ? recompute_factor_ : 1.0;
   if (work.kind != Work::Kind::memory) return factor;
   return factor * (work.region == Region::optimizer   ? software_.optimizer_factor
                    : work.region == Region::head_loss ? software_.loss_factor

@@ -55,6 +55,7 @@ class Clock {
   std::string type_;
   double peak_ = 1.0, fp8_peak_ = 1.0, bytes_per_s_ = 1.0;
   Links links_;
+  double recompute_factor_ = 1.0;
   int64_t stage_ = 0;  // of the plan
   std::vector<Placement> placements_;
   std::map<Axis, std::vector<GroupShape>> shapes_;  // of the rank's groups, different ones

@@ -3,9 +3,9 @@
 // program and say where each figure comes from; a path names a profile of the user's own. Every key
 // must be given, so that no figure of a projection stands in code; only what says how nodes are
 // connected (all reach each other at full bandwidth), what hosts hold (no limit), when gradients
-// are reduced (beside the pass) and which figures are measured may be left out. input/profiles.md
-// lists the keys. One file may hold a group &machine, a group &software, the data sheet of the
-// device and a group &shapes.
+// are reduced (beside the pass), what differs without master weights and which figures are measured
+// may be left out. input/profiles.md lists the keys. One file may hold a group &machine, a group
+// &software, the data sheet of the device and a group &shapes.
 #pragma once
 
 #include <map>
@@ -78,6 +78,7 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(optimizer_factor, positive, "bytes that the optimizer moves")                               \
   X(host_optimizer_factor, positive, "bytes that the optimizer moves on the host")              \
   X(recompute_factor, positive, "time of recomputation, which in the plan leaves out each layer's last GEMM") \
+  X(pure_recompute_factor, optional, "the same where parameters are 16-bit without master weights; 0: recompute_factor") \
   X(score_traffic, not_negative, "bytes moved per stored attention score, forward; 0: attention is fused") \
   X(operation_us, not_negative, "added to each operation on the device")                        \
   X(step_ms, not_negative, "added to each step")

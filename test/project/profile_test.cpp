@@ -22,7 +22,7 @@ TEST(Profiles, AreCompleteAndNamed) {
     EXPECT_EQ(machine.name, each.name);
     EXPECT_GT(machine.peak(machine.accelerator != 0.0 ? "bf16" : "fp32"), 0.0) << each.name;
   }
-  ASSERT_EQ(embedded_software().size(), 6u);
+  ASSERT_EQ(embedded_software().size(), 5u);
   for (const Preset& each : embedded_software())
     EXPECT_EQ(read_software(each.name).name, each.name);
 }

@@ -98,6 +98,29 @@ TEST(Projection, SlowerSoftwareTakesLonger) {
   EXPECT_GT(seconds_of(work, a100(), stored), seconds);
 }
 
+// Recomputation by the deck's precision.master_weights, which says nothing of f32 parameters; 0 is
+// the factor of all decks.
+TEST(Projection, RecomputationWithoutMasterWeightsHasItsOwnFactor) {
+  const auto seconds_with = [](double factor, const char* parameters, const char* master_weights) {
+    Software software = fsdp();
+    software.pure_recompute_factor = factor;
+    const StepWork work = step_of(
+        {"memory.activation_checkpointing=full", std::string("precision.parameters=") + parameters,
+         std::string("precision.master_weights=") + master_weights},
+        1);
+    return seconds_of(work, a100(), software);
+  };
+  const double general = fsdp().recompute_factor;
+  EXPECT_GT(seconds_with(2.0 * general, "bf16", ".false."),
+            seconds_with(general, "bf16", ".false."));
+  EXPECT_EQ(seconds_with(0.0, "bf16", ".false."), seconds_with(general, "bf16", ".false."));
+  for (const auto& [parameters, master_weights] :
+       {std::pair("bf16", ".true."), std::pair("fp32", ".true."), std::pair("fp32", ".false.")})
+    EXPECT_EQ(seconds_with(2.0 * general, parameters, master_weights),
+              seconds_with(general, parameters, master_weights))
+        << parameters << master_weights;
+}
+
 // At 4/5 of the clock, GEMMs and attention take 5/4 of the time; what memory bounds takes the same.
 TEST(Projection, ACappedClockSlowsGemmsAlone) {
   const StepWork work = step_of({}, 1);

@@ -90,7 +90,7 @@ std::vector<PublishedRow> mpt_rows(const std::string& path) {
     row.gpu = cells.at("gpu");
     row.precision = cells.at("precision");
     row.machine = machines.at(row.gpu);
-    row.software = cells.at("mp_mode") == "PURE" ? "fsdp-pure" : "fsdp";
+    row.software = "fsdp";
     row.params = number_in(cells, "num_params");
     row.seq_length = number_in(cells, "seq_len");
     row.ranks = number_in(cells, "gpus");

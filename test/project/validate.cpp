@@ -20,8 +20,8 @@ using Rows = std::vector<const PublishedRow*>;
 using Split = std::pair<Rows, Rows>;  // fitted to, predicted
 
 const std::vector<std::string> a100 = {"a100-40", "a100-80"}, h100 = {"h100"},
-                               gpus = {"a100-40", "a100-80", "h100"},
-                               software = {"fsdp", "fsdp-pure"}, a64fx = {"a64fx-2.0", "a64fx-2.2"};
+                               gpus = {"a100-40", "a100-80", "h100"}, software = {"fsdp"},
+                               a64fx = {"a64fx-2.0", "a64fx-2.2"};
 
 // Starts are assumed. They matter where rows say nothing of a figure: those of H100 when it is left
 // out, and the links between nodes when all rows have one node. H100's attention starts at half of
@@ -40,8 +40,8 @@ const std::vector<Fitted> mpt_figures = {{"gemm_efficiency", a100, 0.80},
                                          {"elementwise_factor", software, 1.0},
                                          {"loss_factor", software, 2.0},
                                          {"optimizer_factor", software, 2.0},
-                                         {"recompute_factor", {"fsdp"}, 1.0},
-                                         {"recompute_factor", {"fsdp-pure"}, 1.0},
+                                         {"recompute_factor", software, 1.0},
+                                         {"pure_recompute_factor", software, 1.0},
                                          {"operation_us", software, 5.0},
                                          {"step_ms", software, 30.0},
                                          {"overlap_cost", software, 0.3},
@@ -248,7 +248,7 @@ void run_zero(const std::string& folder) {
 int run(const std::string& folder) {
   Profiles mpt;
 
-  for (const std::string& name : software) mpt.softwares[name] = read_software(name);
+  mpt.softwares["fsdp"] = read_software("fsdp");
   for (const std::string& name : gpus) mpt.machines[name] = read_machine(name);
   const std::vector<PublishedRow> rows = mpt_rows(folder + "/mpt_training.csv");
   print_fit("MPT", rows, mpt, mpt_figures);
