@@ -174,11 +174,15 @@ void print_memory(const std::vector<PublishedRow>& rows, const Profiles& profile
   std::printf("\n\n");
 }
 
+// What rows have decided in the profiles: figures fitted to their times here, and two by hand.
 void print_fit(const char* table, const std::vector<PublishedRow>& rows, const Profiles& profiles,
                const std::vector<Fitted>& figures) {
   Profiles written = profiles;
   Profiles fitted = fit(those(rows, [](const PublishedRow&) { return true; }), profiles, figures);
-  std::printf("%s: %zu figures fitted to %zu rows\n", table, figures.size(), rows.size());
+  std::printf(
+      "%s: %zu figures fitted to times of %zu rows; memory_factor chosen by their memory, "
+      "spread by errors of left-out rows\n",
+      table, figures.size(), rows.size());
   for (const Fitted& figure : figures) {
     std::printf("  %-22s %-24s start %-8.4g fitted %-8.4g profile %.4g\n", figure.key.c_str(),
                 join(figure.profiles, " ").c_str(), figure.start,
