@@ -82,16 +82,25 @@ class Fit {
     return sum;
   }
 
+  // Derivatives of the rows' errors by the logarithm of a figure. Zeros, so that it stays, where it
+  // is at its start and fewer than two rows depend on it: it would follow what is peculiar to one.
+  Vector derivatives_of(size_t figure, const Vector& errors) {
+    Vector at = at_;
+    at[figure] += difference;
+    Vector column = errors_at(at);
+    int dependent = 0;
+    for (size_t i = 0; i < column.size(); ++i) {
+      column[i] = (column[i] - errors[i]) / difference;
+      dependent += column[i] != 0.0;
+    }
+    if (at_[figure] == 0.0 && dependent < 2) column.assign(column.size(), 0.0);
+    return column;
+  }
+
   Vector moved(const Vector& errors, double damping) {
     const size_t n = at_.size();
     if (derivatives_.empty())
-      for (size_t p = 0; p < n; ++p) {
-        Vector at = at_;
-        at[p] += difference;
-        Vector column = errors_at(at);
-        for (size_t i = 0; i < column.size(); ++i) column[i] = (column[i] - errors[i]) / difference;
-        derivatives_.push_back(column);
-      }
+      for (size_t p = 0; p < n; ++p) derivatives_.push_back(derivatives_of(p, errors));
     std::vector<Vector> A(n, Vector(n));
     Vector b(n);
     for (size_t p = 0; p < n; ++p) {

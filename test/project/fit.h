@@ -1,6 +1,7 @@
 // Fits figures of profiles to measured rows: least squares of ln(projected / measured), in the
 // logarithms of the figures, robust against rows that no model explains, and pulled towards
-// starting values, so that a figure that the rows say nothing of stays where it is.
+// starting values, so that a figure that the rows say nothing of stays where it is. So does one
+// that a single row depends on.
 #pragma once
 
 #include <map>
