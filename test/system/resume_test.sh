@@ -269,7 +269,7 @@ if mount -t tmpfs -o size=1m tmpfs "$saved/disk" 2>/dev/null; then
   [ "$status" -eq 7 ] || fail "status $status instead of 7"
   check_result "$work/output/tiny/result.h5" FAILED
   grep -q 'reason .*step-00000002.h5: cannot write: No space left' values || fail "$(grep reason values)"
-  sed '/1\/2 /q' out | grep -q '^Warning: checkpoint.directory = ' || fail "no warning before the first step"
+  sed '/1\/2 /q' out | grep -q '^Warning: checkpoint.directory =' || fail "no warning before the first step"
   [ -z "$(find "$saved/disk" -type f)" ] || fail "left $(find "$saved/disk" -type f)"
   # The journal fills it, and no result can be written: the run says both, and with more room the result is
   # made of the journal.
