@@ -135,6 +135,22 @@ sweeps 0 "$decks/ends.in"
 check_result "$work/output/tiny/tiny-seed_2/result.h5" FAILED
 check_result "$work/output/tiny/tiny-seed_3/result.h5" OK
 grep -q 'beta failed in tiny-seed_1 and in tiny-seed_2: rows that follow leave it out' out || fail "does not say that beta is left out"
+sweep_deck ends <<END
+  launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2'
+END
+# {output} is the file of what the job prints, for a launcher that writes there by its name.
+sweep_deck named <<END
+  launcher = '"$decks/stand-in" {output}', vary(1) = 'run.seed = 1'
+END
+# shellcheck disable=SC2016  # expanded by the stand-in
+printf '#!/bin/sh\necho by name >>"$1"\necho printed\nexit 1\n' >"$decks/stand-in"
+sweeps 0 "$decks/named.in"
+[ "$(xargs <"$work/output/tiny/tiny/output.txt")" = 'by name printed' ] || fail "$(cat "$work/output/tiny/tiny/output.txt")"
+# The result of an earlier job is none of a job that leaves none.
+printf '#!/bin/sh\nexit 3\n' >"$decks/stand-in"
+sweeps 0 "$decks/ends.in" sweep.rerun=failed
+check_result "$work/output/tiny/tiny-seed_2/result.h5" OOM
+check_result "$work/output/tiny/tiny-seed_2/result.1.h5" FAILED
 # Rows that end with a result that is INVALID, as one whose replicas differ, blame a node, too.
 cat >"$decks/stand-in" <<'END'
 #!/bin/sh
@@ -156,19 +172,6 @@ grep -q 'beta failed in tiny-1 and in tiny-2: rows that follow leave it out' out
 sweep_deck ends <<END
   launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2'
 END
-# {output} is the file of what the job prints, for a launcher that writes there by its name.
-sweep_deck named <<END
-  launcher = '"$decks/stand-in" {output}', vary(1) = 'run.seed = 1'
-END
-# shellcheck disable=SC2016  # expanded by the stand-in
-printf '#!/bin/sh\necho by name >>"$1"\necho printed\nexit 1\n' >"$decks/stand-in"
-sweeps 0 "$decks/named.in"
-[ "$(xargs <"$work/output/tiny/tiny/output.txt")" = 'by name printed' ] || fail "$(cat "$work/output/tiny/tiny/output.txt")"
-# The result of an earlier job is none of a job that leaves none.
-printf '#!/bin/sh\nexit 3\n' >"$decks/stand-in"
-sweeps 0 "$decks/ends.in" sweep.rerun=failed
-check_result "$work/output/tiny/tiny-seed_2/result.h5" OOM
-check_result "$work/output/tiny/tiny-seed_2/result.1.h5" FAILED
 # One that ends on SIGUSR1, one that ignores all but SIGKILL, one that leaves a process behind: none lives on.
 limit=1
 stand_in TIMEOUT 'time_limit_s' "echo \$\$ >'$top/pid'; exec sleep 100"
