@@ -92,7 +92,7 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       {"GPU", &RunView::device_name, false},
       in_unit("%", {"MFU" + star, percent(false), true, true}),
       in_unit("%", {"HFU" + star, percent(true), true, true}),
-      in_unit("1e14 FLOP/s", {"Model TFLOP", figures(model_tflop, decimals(6)), true, true}),
+      {"Model TFLOP", figures(model_tflop, decimals(6)), true, true},
       {"MicroBatchSize", whole(&RunDeck::micro_batch)},
       {"GradAccum", whole(&RunDeck::gradient_accumulation)},
       {"GlobalBatchSize", whole(&RunDeck::global_batch)},

@@ -180,7 +180,7 @@ def columns_of(record):
             "Model": model["preset"], "SeqLen (T)": length, "# GPUs": ranks, "GPU": s["device_name"],
             "MFU (%)": 100 * total["mpt"] / ranks / s["peak_tflops"],
             "HFU (%)": 100 * total["mpt"] * s["hardware_factor"] / ranks / s["peak_tflops"],
-            "Model TFLOP (1e14 FLOP/s)": total["mpt"] / ranks / 100,
+            "Model TFLOP": total["mpt"] / ranks / 100,
             "MicroBatchSize": mbs, "GradAccum": passes, "GlobalBatchSize": gbs, "Throughput (S/s)": s["samples_per_s"],
             "Throughput (T/s)": s["tokens_per_s"], "Throughput (T/s/GPU)": s["tokens_per_s"] / ranks,
             "GlobalBatchSize (T)": gbs * length, "Precision": config["precision"]["compute"], "MP Mode": "DEFAULT",
