@@ -201,6 +201,7 @@ std::string projection_json(const ProjectionReport& report) {
       .add("reserve_bytes", projection.reserve_bytes)
       .add("limit_bytes", projection.limit_bytes)
       .add("host_bytes", projection.host_bytes)
+      .add("host_limit_bytes", projection.host_limit_bytes)
       .add("fits", projection.fits())
       .add_json("messages", messages_json(plan.costs.comm))
       .add_json("traffic", traffic_json(traffic_of(report)));

@@ -459,9 +459,13 @@ class Search {
     }
     const MemoryNeed need = memory_of(stages, machine_, software_);
     constexpr auto gib = static_cast<double>(GiB);
-    return describe({left_out, stages.front().grid.data, {}}) +
-           printed(": %.2f GiB and a reserve of %.2f, of %.2f", need.memory_bytes / gib,
-                   need.reserve_bytes / gib, need.limit_bytes / gib);
+    std::string numbers =
+        printed(": %.2f GiB and a reserve of %.2f, of %.2f", need.memory_bytes / gib,
+                need.reserve_bytes / gib, need.limit_bytes / gib);
+    if (need.host_limit_bytes > 0.0)
+      numbers += printed("; on the host %.2f, of %.2f", need.host_bytes / gib,
+                         need.host_limit_bytes / gib);
+    return describe({left_out, stages.front().grid.data, {}}) + numbers;
   }
 
   LayoutSpace space_;

@@ -185,7 +185,8 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
   return comment("Layout " + std::to_string(place + 1) + " of " +
                  std::to_string(search.best.size()) + chosen_by + " " + report.deck.path + " on " +
                  std::to_string(report.ranks) + " ranks: the shortest projected steps among " +
-                 format_count(search.fitting) + " layouts that are legal and fit.") +
+                 format_count(search.fitting) + " layouts that are legal and fit" +
+                 (search.is_cut ? "; the search was " + cut_remark(search) : "") + ".") +
          comment(printed("Projected, not measured, for machine %s and software %s: %.4g s per "
                          "step (80 %% band %.4g to %.4g), MFU %.1f %%, %.1f GiB.",
                          report.machine.name.c_str(), report.software.name.c_str(),
@@ -219,7 +220,8 @@ std::string run_search(const CommandLine& line) {
   for (size_t place = 0; place < search.best.size(); ++place)
     write_file(line.decks_directory + "/" + layout_name(report, place) + ".in",
                layout_deck_text(report, place));
-  const size_t removed = remove_further_decks(report, line.decks_directory);
+  // A search that was cut does not take the place of an earlier one that was not.
+  const size_t removed = search.is_cut ? 0 : remove_further_decks(report, line.decks_directory);
   const std::string written =
       std::to_string(search.best.size()) + " decks in " + line.decks_directory +
       (removed > 0 ? "; removed " + std::to_string(removed) + " of an earlier search" : "") + "\n";

@@ -115,10 +115,14 @@ grep -q "^  find_largest = 'none'" "$decks/largest/tiny-layout1.in" || fail "$(c
 
 # SIGINT ends a search of millions of layouts with the best so far, and the status of a run that a signal
 # stopped. It is sent when the program has begun (behind fork it is still the shell) and has a handler, bit 1
-# of SigCgt.
+# of SigCgt. Decks of an earlier search, which was not cut, stay.
 case="SIGINT"
-printf "&model preset = 'gpt-175b' /\n&batch global_batch_size = 1536 /\n" >"$decks/large.in"
-"$GPTBENCH" --search "$decks/large.in" --machine a100-80 --ranks 1024 >out 2>err &
+mkdir "$decks/earlier"
+for place in {1..11}; do
+  echo "! Layout $place of 11 that gptbench --search chose for large.in" >"$decks/earlier/large-layout$place.in"
+done
+printf "&run name = 'large' /\n&model preset = 'gpt-175b' /\n&batch global_batch_size = 1536 /\n" >"$decks/large.in"
+"$GPTBENCH" --search "$decks/large.in" --machine a100-80 --ranks 1024 --write-decks "$decks/earlier" >out 2>err &
 pid=$!
 until [ "$(cat "/proc/$pid/comm")" = gptbench ] &&
   [ $((16#0$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status") & 2)) -ne 0 ]; do
@@ -131,6 +135,7 @@ wait "$pid" || status=$?
 [ "$status" -eq 8 ] || fail "status $status"
 tr -s ' \n' ' ' <out | grep -Eq 'cut after [0-9,]+ of [0-9,]+ layouts: what follows is the best so far' || fail "no remark"
 tail -1 out | grep -q '^GPTBENCH search layouts=' || fail "last line"
+[ -e "$decks/earlier/large-layout11.in" ] || fail "the decks of an earlier search were removed"
 
 # --search and others say what they require.
 refused 2 '--search requires --machine M and --ranks N' 0 --search "$deck" --machine h100
