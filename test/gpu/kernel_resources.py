@@ -2,8 +2,9 @@
 """kernel_resources.py LIBRARY [DOCUMENT]: what the compiler gave each kernel for compute capability 9.0,
 as a table: instantiations, registers per thread (least to most), bytes of stack per thread (most; spilled
 registers lie there), code of all instantiations. With a document: compares with the table in it; ends with
-status 77 where nothing can be compared: COMPILER, nvcc's version, is not that of the table. Needs no tool
-of CUDA's: machine code lies in the library's section .nv_fatbin as ELF files, compressed by zstd."""
+status 77 where nothing can be compared: COMPILER, nvcc's version, is not that of the table, or FLAGS, options
+of nvcc beside the project's, are not empty. Needs no tool of CUDA's: machine code lies in the library's section
+.nv_fatbin as ELF files, compressed by zstd."""
 
 import ctypes
 import os
@@ -129,6 +130,10 @@ def main():
     compiler = os.environ["COMPILER"]
     if f"nvcc {compiler}" not in text:
         print(f"skipped: compiled with nvcc {compiler}, the table of {document[0]} with another version")
+        return 77
+    flags = os.environ.get("FLAGS", "").strip()
+    if flags:
+        print(f"skipped: compiled with {flags}, the table of {document[0]} without")
         return 77
     between = text.split("<!-- kernel table begin -->")[1].split("<!-- kernel table end -->")[0]
     documented = between.strip().splitlines()
