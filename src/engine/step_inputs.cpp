@@ -5,7 +5,7 @@
 namespace gptbench {
 namespace {
 
-// Of one step.
+// Bytes of the inputs of one step.
 int64_t bytes_of_a_set(const Plan& plan) {
   int64_t bytes = 2 * InputMemory::reserved_bytes(sizeof(double));  // load_constants
   for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {

@@ -251,8 +251,9 @@ void account_messages(const Record& record, const std::vector<Counted>& counted,
   }
 }
 
-// Of a measured step the time in communication, divided as the waits for messages are: those along
-// the pipeline axis are the bubble. The waits are of all steps behind the warm-up, the time is not.
+// Sets the bubble of a measured step: the share of its time in communication that waits along the
+// pipeline axis have of all waits for messages. Waits are known of all steps after the warm-up
+// together, the time of each step.
 void account_bubble(StepAccount& account) {
   double pipeline_s = 0.0, all_s = 0.0;
   for (const MessageTime& message : account.messages) {

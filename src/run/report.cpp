@@ -138,7 +138,7 @@ std::string cut(const std::string& text, int64_t max_lines, const std::string& r
 
 // Broken rules that the deck has are in the warning before the first step, too.
 constexpr int64_t max_rules_lines = 2;
-// Of an MFU with HFU, a note on the peak or a warning; without a warning two lines.
+// Lines that MFU, HFU and a note on the peak take at most: with a warning, and without one.
 constexpr int64_t max_utilisation_lines = 3, usual_utilisation_lines = 2;
 
 std::string drift(const Summary& s) {

@@ -44,7 +44,7 @@ class SensorUnits {
   size_t size() const { return rows_.size(); }
   // Absent if any unit lacks it: a sum over some of the units would be wrong.
   std::optional<double> sum(Figure figure) const;
-  // Of the units that have it; 0 where none has.
+  // Sum over the units that have the figure; 0 where none has it.
   double known_sum(Figure figure) const;
   std::optional<double> mean(Figure figure) const;
   std::optional<double> largest(Figure figure) const;

@@ -50,7 +50,7 @@ TEST(Reduce, BeyondThatMinimumMedianMaximumAndItsRank) {
   EXPECT_EQ(record.comm[0].exposed_s, std::vector<double>{512.5});
 }
 
-// Of each rank, behind one step of warm-up: 10 + rank less 1, and 20 + rank less 2.
+// Computing times of each rank after one step of warm-up are 10 + rank - 1 and 20 + rank - 2.
 TEST(Reduce, TheMedianOfEachRankIsKeptBesideReducedSeries) {
   const auto with_steps = [](int64_t ranks) {
     Record record = record_of(ranks);

@@ -122,8 +122,8 @@ TEST(Explain, AProjectionKnowsTheBubbleAndTheSlowestRank) {
   EXPECT_NEAR(all.messages_s(), 0.35, 1e-12);
 }
 
-// Of three waits for messages one is along the pipeline axis, so a third of the 0.7 s in
-// communication is the bubble; 0.05 s are imbalance.
+// Waits along the pipeline axis are half as long as the others: the bubble is a third of the 0.7 s
+// in communication. 0.05 s are imbalance.
 TEST(Explain, WaitsForPipelineMessagesAreTheBubble) {
   Record record = one_layer_run({0.2, 0.3});
   EXPECT_EQ(account(record).bubble_s, 0.0);

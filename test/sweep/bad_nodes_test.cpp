@@ -36,7 +36,8 @@ TEST(BadNodes, WhoAloneHoldsOtherWeights) {
   EXPECT_EQ(node_of_odd_replica(odd + again +
                                 "the same fault: rank 3 on beta.local differs in h.0.ln_1.weight"),
             "beta");
-  // Of two replicas one is wrong; when another one is at the repetition, it may be the program.
+  // Which of two replicas is wrong cannot be told. Where the repetition blames another rank, the
+  // program may be at fault, not a node.
   EXPECT_EQ(node_of_odd_replica(odd + ", rank 1 on alpha differs in wte"), "");
   EXPECT_EQ(node_of_odd_replica(odd + again + "the same fault: rank 1 on alpha differs in wte"),
             "");
