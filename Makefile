@@ -43,8 +43,7 @@ sweep-demo: deps  ## run the sweeps of input/demo, print tables, draw pictures (
 	@$(MAKE) --no-print-directory build
 	@sh cmake/sweep_demo.sh $(BUILD)
 
-# Four tests more at a time than processors: those that start programs wait for most of their time, and the
-# fuzz targets take what time the others leave.
+# Four tests more at a time than processors: at first as many run that mostly wait (cmake/GptbenchTest.cmake).
 TEST_JOBS = $(shell expr $(JOBS) + 4)
 
 # CTest has the last word: nothing is printed after it.

@@ -1,7 +1,9 @@
 # Registration of tests with CTest. Every test runs in a folder of its own (so that tests may run at
-# the same time), is killed after TIMEOUT seconds (a hung rank must not hang the suite) and tells
-# CTest how many processors it uses. Scripts end a command after GPTBENCH_COMMAND_S. Compiled tests
-# know GPTBENCH_SOURCE_DIR, the top of the tree.
+# the same time) and is killed after TIMEOUT seconds (a hung rank must not hang the suite). Scripts end
+# a command after GPTBENCH_COMMAND_S. Compiled tests know GPTBENCH_SOURCE_DIR, the top of the tree.
+#
+# What begins first, so that no processor waits at the end: those that mostly wait, those with several ranks, the
+# longest. CTest's PROCESSORS would keep those with several ranks back until nothing is left to run beside them.
 
 string(SHA1 scratch_name ${CMAKE_BINARY_DIR})
 string(SUBSTRING ${scratch_name} 0 8 scratch_name)
@@ -10,7 +12,7 @@ if(DEFINED ENV{TMPDIR})
   set(GPTBENCH_TEST_SCRATCH $ENV{TMPDIR}/gptbench_tests_${scratch_name})
 endif()
 
-function(gptbench_set_test_properties name processors timeout)
+function(gptbench_set_test_properties name ranks timeout)
   set(folder ${CMAKE_BINARY_DIR}/test_work/${name})
   file(MAKE_DIRECTORY ${folder})
   set(labels ${ARGN})
@@ -41,48 +43,48 @@ function(gptbench_set_test_properties name processors timeout)
       list(APPEND environment ASAN_OPTIONS=detect_leaks=0)
     endif()
   endif()
-  if(processors GREATER 4)  # ranks of small tests mostly wait: others may run beside them
-    set(processors 4)
-  endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
-    WORKING_DIRECTORY ${folder} TIMEOUT ${timeout} PROCESSORS ${processors} SKIP_RETURN_CODE 77)
-  if(processors GREATER 1)  # begins first: it would wait until nothing is left to run beside it
-    set_tests_properties(${name} PROPERTIES COST 200)
+    WORKING_DIRECTORY ${folder} TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+  if(ranks GREATER 1)  # ranks that wait for each other keep asking: those of one test at a time
+    set_property(TEST ${name} APPEND PROPERTY RESOURCE_LOCK several_ranks)
+    set_tests_properties(${name} PROPERTIES COST 230)
   endif()
 endfunction()
 
-# GoogleTest's header, a second of each test's compilation, is compiled once for all. (ccache keeps tests
-# where its sloppiness holds pch_defines and time_macros.)
-function(gptbench_precompile_gtest)
-  if(NOT TARGET gptbench_gtest)
+# GoogleTest's header, a second of each test's compilation, is compiled once for all that have the same `level` of
+# optimisation. (ccache keeps tests where its sloppiness holds pch_defines and time_macros.)
+function(gptbench_precompile_gtest level target)
+  set(header gptbench_gtest${level})
+  if(NOT TARGET ${header})
     file(WRITE ${CMAKE_BINARY_DIR}/test/gtest_header.cpp "")
-    add_library(gptbench_gtest OBJECT ${CMAKE_BINARY_DIR}/test/gtest_header.cpp)
-    target_link_libraries(gptbench_gtest PRIVATE gptbench_warnings GTest::gtest)
-    target_compile_options(gptbench_gtest PRIVATE -O1)
-    target_precompile_headers(gptbench_gtest PRIVATE <gtest/gtest.h>)
+    add_library(${header} OBJECT ${CMAKE_BINARY_DIR}/test/gtest_header.cpp)
+    target_link_libraries(${header} PRIVATE gptbench_warnings GTest::gtest)
+    target_compile_options(${header} PRIVATE ${level})
+    target_precompile_headers(${header} PRIVATE <gtest/gtest.h>)
   endif()
-  target_precompile_headers(${ARGN} REUSE_FROM gptbench_gtest)
+  target_precompile_headers(${target} REUSE_FROM ${header})
 endfunction()
 
-# How test programs, and objects that several of them share, are compiled.
-function(gptbench_compile_as_test target)
+# How test programs, and objects that several of them share, are compiled: what is tested as it ships, tests
+# themselves at `level` -O0, in four fifths of the time that -O1 takes, which is for those that loop over data.
+function(gptbench_compile_as_test target level)
   target_link_libraries(${target} PRIVATE ${ARGN} gptbench_warnings GTest::gtest)
   target_compile_definitions(${target} PRIVATE GPTBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # What is tested is compiled as it ships; tests themselves compile in as little as half the time with -O1.
-  target_compile_options(${target} PRIVATE -O1)
+  target_compile_options(${target} PRIVATE ${level})
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # names of several files may be equal
-  gptbench_precompile_gtest(${target})
+  gptbench_precompile_gtest(${level} ${target})
 endfunction()
 
 # A GoogleTest program; RANKS (or MPI) starts it through the MPI launcher with the main function of
 # test/mpi_main.cpp. Several rank counts (RANKS 1 2 4) register one test each, named <name>_n<ranks>.
 # SHARDS 2 (without RANKS) divides its test cases among tests <name>_s1 and <name>_s2. ARGUMENTS
-# follow the program. Labels: unit (or mpi) unless others are given, mpi always with ranks.
+# follow the program. LOOPS: they compute much themselves. Labels: unit (or mpi) unless others are given, mpi
+# always with ranks.
 #
 #   gptbench_test(deck_namelist SOURCES namelist_test.cpp LIBRARIES gptbench_deck [RANKS 4 | SHARDS 2]
-#                 [ARGUMENTS ...] [LABELS oracle] [TIMEOUT 600])
+#                 [ARGUMENTS ...] [LOOPS] [LABELS oracle] [TIMEOUT 600])
 function(gptbench_test name)
-  cmake_parse_arguments(ARG "MPI" "TIMEOUT;SHARDS" "RANKS;SOURCES;LIBRARIES;LABELS;ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(ARG "LOOPS;MPI" "TIMEOUT;SHARDS" "RANKS;SOURCES;LIBRARIES;LABELS;ARGUMENTS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gptbench_test(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -90,7 +92,11 @@ function(gptbench_test name)
     set(ARG_RANKS 1)
   endif()
   add_executable(test_${name} ${ARG_SOURCES})
-  gptbench_compile_as_test(test_${name} ${ARG_LIBRARIES})
+  set(level -O0)
+  if(ARG_LOOPS)
+    set(level -O1)
+  endif()
+  gptbench_compile_as_test(test_${name} ${level} ${ARG_LIBRARIES})
   if(NOT ARG_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
     if(NOT ARG_LABELS)
@@ -127,22 +133,20 @@ endfunction()
 # A command (a script, mostly) as a test; it fails with its exit status, 77 means skipped (the reason
 # printed). Its environment holds GPTBENCH and GPTPOST (the programs), GPTBENCH_LAUNCH (a command
 # that a number of ranks and a program follow), GPTBENCH_SOURCE_DIR and GPTBENCH_BINARY_DIR.
-# PROCESSORS is how many it keeps busy; 1 unless given.
+# WAITS: it mostly does (for deadlines, for a batch system); at most one at a time of each name that follows.
+# LONG: it is among those that take longest.
 #
 #   gptbench_command_test(system_usage COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/usage_test.sh
-#                         [PROCESSORS 4] [LABELS mpi] [TIMEOUT 600])
+#                         [LONG | WAITS stops] [LABELS mpi] [TIMEOUT 600])
 #
 # Not in a cross build: scripts start the programs as those of this machine.
 function(gptbench_command_test name)
   if(CMAKE_CROSSCOMPILING)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "PROCESSORS;TIMEOUT" "COMMAND;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "TIMEOUT;WAITS" "COMMAND;LABELS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gptbench_command_test(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
-  endif()
-  if(NOT ARG_PROCESSORS)
-    set(ARG_PROCESSORS 1)
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
@@ -158,7 +162,14 @@ function(gptbench_command_test name)
   add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${programs} "GPTBENCH_LAUNCH=${launch}"
     GPTBENCH_SOURCE_DIR=${PROJECT_SOURCE_DIR} GPTBENCH_BINARY_DIR=${CMAKE_BINARY_DIR} ${ARG_COMMAND})
   set_tests_properties(${name} PROPERTIES GPTBENCH_STARTS_MPI ON)
-  gptbench_set_test_properties(${name} ${ARG_PROCESSORS} "${ARG_TIMEOUT}" ${ARG_LABELS})
+  gptbench_set_test_properties(${name} 1 "${ARG_TIMEOUT}" ${ARG_LABELS})
+  if(ARG_WAITS)
+    set_property(TEST ${name} APPEND PROPERTY RESOURCE_LOCK waits_${ARG_WAITS})
+    set_tests_properties(${name} PROPERTIES COST 250)
+  endif()
+  if(ARG_LONG)
+    set_tests_properties(${name} PROPERTIES COST 220)
+  endif()
 endfunction()
 
 # Sets `result` to a Python that imports the modules named, or to "" where there is none: a machine
