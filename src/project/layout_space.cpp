@@ -37,20 +37,6 @@ std::vector<int64_t> micro_batches_of(int64_t share) {
 
 }  // namespace
 
-void set_layout(Config& config, const Layout& layout) {
-  ParallelConfig& parallel = config.parallel;
-  parallel.tensor_parallel = layout.tensor_parallel;
-  parallel.context_parallel = layout.context_parallel;
-  parallel.pipeline_parallel = layout.pipeline_parallel;
-  parallel.sequence_parallel = layout.sequence_parallel;
-  parallel.pipeline_schedule = layout.pipeline_schedule;
-  parallel.virtual_stages = layout.virtual_stages;
-  parallel.zero_stage = layout.zero_stage;
-  parallel.rank_order = layout.rank_order;
-  config.memory.activation_checkpointing = layout.activation_checkpointing;
-  config.batch.micro_batch_size = layout.micro_batch_size;
-}
-
 size_t Choices::count() const {
   return sequence_parallel.size() * schedules.size() * zero_stages.size() * recomputed.size() *
          micro_batches.size();

@@ -1,4 +1,4 @@
-// The layouts that a search goes through. Internal to project/search.cpp.
+// The layouts that a search goes through. Internal to project/search.cpp and grid_search.cpp.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "project/search.h"
+#include "plan/plan.h"
+#include "project/layout.h"
 
 namespace gptbench {
 
@@ -57,8 +58,5 @@ class LayoutSpace {
   int64_t ranks_;
   std::vector<Choices> grids_;
 };
-
-// Writes the keys of the layout.
-void set_layout(Config& config, const Layout& layout);
 
 }  // namespace gptbench

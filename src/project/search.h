@@ -17,19 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "project/layout.h"
 #include "project/project.h"
 
 namespace gptbench {
-
-struct Layout {
-  int64_t tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1;
-  bool sequence_parallel = false;
-  PipelineSchedule pipeline_schedule = PipelineSchedule::_1f1b;
-  int64_t virtual_stages = 1, zero_stage = 0;
-  Recompute activation_checkpointing = Recompute::none;
-  int64_t micro_batch_size = 1;
-  RankOrder rank_order = RankOrder::tp_cp_pp_dp;
-};
 
 struct FoundLayout {
   Layout layout;
@@ -76,15 +67,5 @@ LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& mach
 
 // "cut after 12,987 of 97,575 layouts"; "" of a search that was not cut.
 std::string cut_remark(const LayoutSearch& search);
-
-// Keys that a search sets, "group.key": those of Layout, data_parallel, global_batch_size.
-const std::vector<std::string>& layout_keys();
-// The layout as settings of these keys, "group.key=value".
-std::vector<std::string> settings_of(const FoundLayout& found, int64_t global_batch_size);
-// The deck with settings in place of its own.
-Deck with_settings(Deck deck, const std::vector<std::string>& settings);
-// "tensor 2 x context 1 x pipeline 4 (1f1b) x data 8, ZeRO 1, micro-batch 4, recomputation full",
-// axes in the order of ranks.
-std::string describe(const FoundLayout& found);
 
 }  // namespace gptbench

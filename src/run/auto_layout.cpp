@@ -29,10 +29,12 @@ ChosenLayout with_best_layout(const Deck& deck, int64_t ranks, const Machine& ma
                                   machine.name + "; gptbench --search says why" +
                                   (cut.empty() ? "" : " (" + cut + ")"));
   const FoundLayout& best = search.best.front();
-  const std::vector<std::string> settings = settings_of(best, search.global_batch_size);
-  std::string text = describe(best) + "; the best of " + format_count(search.fitting) +
-                     " that fit, projected at " + format_seconds(best.projection.time.sec_per_it) +
-                     " per step on " + machine.name;
+  const std::vector<std::string> settings =
+      settings_of(best.layout, best.data_parallel, search.global_batch_size);
+  std::string text = describe(best.layout, best.data_parallel) + "; the best of " +
+                     format_count(search.fitting) + " that fit, projected at " +
+                     format_seconds(best.projection.time.sec_per_it) + " per step on " +
+                     machine.name;
   if (!cut.empty()) text += "; " + cut;
   return {with_settings(deck, settings), settings, text, cut};
 }

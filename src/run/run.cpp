@@ -15,7 +15,7 @@
 #include "deck/validate.h"
 #include "io/result_file.h"
 #include "measure/system_info.h"
-#include "project/search.h"
+#include "project/layout.h"
 #include "run/assemble_record.h"
 #include "run/attempt.h"
 #include "run/auto_layout.h"

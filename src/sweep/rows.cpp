@@ -13,7 +13,7 @@
 #include "deck/validate.h"
 #include "io/guarded_read.h"
 #include "measure/job_limit.h"
-#include "project/search.h"
+#include "project/layout.h"
 #include "run/assemble_record.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"

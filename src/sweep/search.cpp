@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "deck/validate.h"
 #include "io/file_bytes.h"
+#include "project/layout.h"
 #include "project/report.h"
 #include "run/search_line.h"
 #include "run/signals.h"
@@ -172,7 +173,8 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
   const LayoutSearch& search = report.search;
   const FoundLayout& found = search.best[place];
   const std::string name = layout_name(report, place);
-  std::vector<std::string> settings = settings_of(found, search.global_batch_size);
+  std::vector<std::string> settings =
+      settings_of(found.layout, found.data_parallel, search.global_batch_size);
   settings.push_back("run.name=" + name);
   if (report.deck.config.run.layout != LayoutKind::given) settings.push_back("run.layout=given");
   // Its batch is the one that was ranked.

@@ -221,12 +221,13 @@ TEST(Search, SettingsGiveTheLayout) {
   const Deck deck = deck_of({});
   const LayoutSearch search = search_layouts(deck, 8, a100(), fsdp(), 20);
   for (const FoundLayout& found : search.best) {
-    const Deck chosen = with_settings(deck, settings_of(found, search.global_batch_size));
+    const Deck chosen = with_settings(
+        deck, settings_of(found.layout, found.data_parallel, search.global_batch_size));
     validate(chosen);
     EXPECT_EQ(chosen.config.parallel.data_parallel, found.data_parallel);
     EXPECT_DOUBLE_EQ(project(step_work(chosen, 8, a100(), fsdp()), a100(), fsdp()).time.sec_per_it,
                      found.projection.time.sec_per_it)
-        << describe(found);
+        << describe(found.layout, found.data_parallel);
   }
 }
 

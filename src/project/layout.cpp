@@ -1,0 +1,78 @@
+#include "project/layout.h"
+
+#include <map>
+
+#include "deck/binder.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+void set_layout(Config& config, const Layout& layout) {
+  ParallelConfig& parallel = config.parallel;
+  parallel.tensor_parallel = layout.tensor_parallel;
+  parallel.context_parallel = layout.context_parallel;
+  parallel.pipeline_parallel = layout.pipeline_parallel;
+  parallel.sequence_parallel = layout.sequence_parallel;
+  parallel.pipeline_schedule = layout.pipeline_schedule;
+  parallel.virtual_stages = layout.virtual_stages;
+  parallel.zero_stage = layout.zero_stage;
+  parallel.rank_order = layout.rank_order;
+  config.memory.activation_checkpointing = layout.activation_checkpointing;
+  config.batch.micro_batch_size = layout.micro_batch_size;
+}
+
+const std::vector<std::string>& layout_keys() {
+  static const std::vector<std::string> keys = {
+      "parallel.data_parallel",    "parallel.tensor_parallel",   "parallel.pipeline_parallel",
+      "parallel.context_parallel", "parallel.sequence_parallel", "parallel.pipeline_schedule",
+      "parallel.virtual_stages",   "parallel.zero_stage",        "parallel.rank_order",
+      "batch.micro_batch_size",    "batch.global_batch_size",    "memory.activation_checkpointing"};
+  return keys;
+}
+
+std::vector<std::string> settings_of(const Layout& layout, int64_t data_parallel,
+                                     int64_t global_batch_size) {
+  Config config;
+  set_layout(config, layout);
+  config.parallel.data_parallel = data_parallel;
+  config.batch.global_batch_size = global_batch_size;
+  std::vector<std::string> settings;
+  for (const std::string& name : layout_keys()) {
+    const size_t dot = name.find('.');
+    const Key& key = *find_key(name.substr(0, dot), name.substr(dot + 1));
+    settings.push_back(name + "=" + format_value(key, key.get(config)));
+  }
+  return settings;
+}
+
+Deck with_settings(Deck deck, const std::vector<std::string>& settings) {
+  Binder binder(deck, Origin::Kind::sweep);
+  for (const std::string& text : settings) {
+    const Setting item = parse_setting(Source{"a search of layouts"}, text);
+    binder.bind(item.source, *item.key, item.assignment);
+  }
+  return deck;
+}
+
+std::string describe(const Layout& layout, int64_t data_parallel) {
+  std::string pipeline = std::to_string(layout.pipeline_parallel);
+  if (layout.pipeline_parallel > 1) {
+    pipeline += " (" + name_of(layout.pipeline_schedule);
+    if (layout.virtual_stages > 1) pipeline += " by " + std::to_string(layout.virtual_stages);
+    pipeline += ")";
+  }
+  const std::map<Axis, std::string> sizes = {
+      {Axis::tensor, std::to_string(layout.tensor_parallel)},
+      {Axis::context, std::to_string(layout.context_parallel)},
+      {Axis::pipeline, pipeline},
+      {Axis::data, std::to_string(data_parallel)}};
+  std::string axes;
+  for (const Axis axis : axes_of(layout.rank_order))
+    axes += (axes.empty() ? "" : " x ") + std::string(name_of(axis)) + " " + sizes.at(axis);
+  return axes + ", ZeRO " + std::to_string(layout.zero_stage) + ", micro-batch " +
+         std::to_string(layout.micro_batch_size) + ", recomputation " +
+         name_of(layout.activation_checkpointing) +
+         (layout.sequence_parallel ? ", sequence parallel" : "");
+}
+
+}  // namespace gptbench
