@@ -1,6 +1,7 @@
 // The emulation itself: what it computes, and that it ends what would hang or race on a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -127,6 +128,92 @@ TEST(Emulation, AMissingBarrierShows) {
   bool equal = true;
   for (size_t i = 0; i < 64; ++i) equal = equal && out[i] == out[i + 64];
   EXPECT_FALSE(equal);
+}
+
+// Whether each of the `of_block` numbers of a block is that of block 0.
+std::vector<bool> blocks_equal_the_first(const std::vector<int>& out, size_t of_block) {
+  std::vector<bool> equal;
+  for (size_t at = 0; at < out.size(); at += of_block)
+    equal.push_back(std::equal(out.begin(), out.begin() + of_block, out.begin() + at));
+  return equal;
+}
+
+// In two rounds, the warps exchange numbers through shared memory. Without the second barrier of a
+// round a warp that runs ahead writes the next round's number before the other one reads this
+// round's; a shuffle lies in between.
+template <bool second_barrier>
+__global__ void two_rounds_kernel(int* out) {
+  GPTBENCH_DYNAMIC_SHARED(int, of_warps);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  for (unsigned round = 0; round < 2; ++round) {
+    const int number = __shfl_sync(0xffffffffu, static_cast<int>(10 * round) + warp, 0);
+    if (lane == 0) of_warps[warp] = number;
+    __syncthreads();
+    out[(2 * blockIdx.x + round) * blockDim.x + threadIdx.x] = of_warps[1 - warp];
+    if (second_barrier) __syncthreads();
+  }
+}
+
+TEST(Emulation, AMissingSecondBarrierShows) {
+  std::vector<int> out(3 * 2 * 64);
+  launch(GPTBENCH_KERNEL(two_rounds_kernel<true>), dim3{3, 1, 1}, 64, 2 * sizeof(int), nullptr,
+         out.data());
+  EXPECT_EQ(blocks_equal_the_first(out, 128), (std::vector<bool>{true, true, true}));
+  launch(GPTBENCH_KERNEL(two_rounds_kernel<false>), dim3{3, 1, 1}, 64, 2 * sizeof(int), nullptr,
+         out.data());
+  EXPECT_EQ(blocks_equal_the_first(out, 128), (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(out[0], 1);
+  EXPECT_EQ(out[128], 11);           // the highest warp ahead: the lowest one reads too late
+  EXPECT_EQ(out[2 * 128 + 63], 10);  // and the other way round
+}
+
+// Three tiles of 64 numbers through two buffers. A prefetch issued before the barrier overwrites
+// the buffer that a slower warp still reads.
+template <bool after_barrier>
+__global__ void prefetch_kernel(int* out, const int* tiles) {
+  GPTBENCH_DYNAMIC_SHARED(int, buffers);
+  const auto prefetch = [&](unsigned tile) {
+    emulation::copy_later(buffers + tile % 2 * 64 + threadIdx.x, tiles + tile * 64 + threadIdx.x,
+                          sizeof(int), 0);
+    emulation::commit_copies();
+  };
+  prefetch(0);
+  for (unsigned tile = 0; tile < 3; ++tile) {
+    emulation::wait_for_copies(0);
+    if (!after_barrier && tile < 2) prefetch(tile + 1);
+    __syncthreads();
+    if (after_barrier && tile < 2) prefetch(tile + 1);
+    out[(3 * blockIdx.x + tile) * 64 + threadIdx.x] = buffers[tile % 2 * 64 + (threadIdx.x ^ 32)];
+  }
+}
+
+TEST(Emulation, APrefetchBeforeTheBarrierShows) {
+  std::vector<int> tiles(3 * 64), out(3 * tiles.size());
+  for (size_t i = 0; i < tiles.size(); ++i) tiles[i] = static_cast<int>(i);
+  launch(GPTBENCH_KERNEL(prefetch_kernel<true>), dim3{3, 1, 1}, 64, 128 * sizeof(int), nullptr,
+         out.data(), tiles.data());
+  EXPECT_EQ(blocks_equal_the_first(out, tiles.size()), (std::vector<bool>{true, true, true}));
+  launch(GPTBENCH_KERNEL(prefetch_kernel<false>), dim3{3, 1, 1}, 64, 128 * sizeof(int), nullptr,
+         out.data(), tiles.data());
+  EXPECT_EQ(blocks_equal_the_first(out, tiles.size()), (std::vector<bool>{true, false, false}));
+}
+
+// Reads a copy that it has not waited for.
+__global__ void missing_wait_kernel(int* out, const int* from) {
+  GPTBENCH_DYNAMIC_SHARED(int, copied);
+  emulation::copy_later(copied, from, sizeof(int), 0);
+  emulation::commit_copies();
+  out[blockIdx.x] = *copied;
+  emulation::wait_for_copies(0);
+}
+
+TEST(Emulation, AMissingWaitShows) {
+  const int from = 7;
+  std::vector<int> out(2);
+  launch(GPTBENCH_KERNEL(missing_wait_kernel), dim3{2, 1, 1}, 1, sizeof(int), nullptr, out.data(),
+         &from);
+  EXPECT_NE(out[0], 7);
+  EXPECT_EQ(out[1], 7);
 }
 
 }  // namespace

@@ -41,7 +41,13 @@ struct Copy {
   const void* from;
   int bytes, zeroed;
   int group;
+  bool done;
 };
+
+void perform(const Copy& copy) {
+  std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.bytes));
+  std::memset(static_cast<char*>(copy.to) + copy.bytes, 0, static_cast<size_t>(copy.zeroed));
+}
 
 struct Fibre {
   Context context;
@@ -72,7 +78,8 @@ struct Scheduler {
 
   const std::function<void()>* body = nullptr;
   int threads = 0, alive = 0, current = -1;
-  int ready[2 * max_threads];
+  bool runs_ahead = false;     // order of the block's threads (fibre_block.h)
+  int ready[2 * max_threads];  // a queue, or a stack where threads run ahead
   unsigned head = 0, tail = 0;
 
   Meeting block;
@@ -123,9 +130,10 @@ void fibre_main() {
   }
 }
 
-// Takes the next thread from the queue and makes it the one that runs.
+// Takes the next thread, the newest one where threads run ahead, and makes it the one that runs.
 Fibre& take_next(Scheduler& s) {
-  s.current = s.ready[s.head++ % (2 * max_threads)];
+  const unsigned next = s.runs_ahead ? --s.tail : s.head++;
+  s.current = s.ready[next % (2 * max_threads)];
   thread_index.x = static_cast<unsigned>(s.current);
   return s.fibres[s.current];
 }
@@ -188,7 +196,9 @@ __attribute__((noinline)) void run_until_idle(Scheduler& s) {
   GPTBENCH_ENTER_STACK(s.main_fake_stack);
 }
 
-void run_block(Scheduler& s, bool descending) {
+void run_block(Scheduler& s, unsigned number) {
+  s.runs_ahead = number % 3 != 0;
+  const bool descending = number % 3 == 2;  // the last one begins
   s.block.arrived = 0;
   for (int w = 0; w * warp_size < s.threads; ++w) s.warp[w].arrived = 0;
   for (int& alive : s.alive_in_warp) alive = 0;
@@ -206,7 +216,8 @@ void run_block(Scheduler& s, bool descending) {
   }
 }
 
-// One of `expected` threads arrives; whether it is the last, whom the others have waited for.
+// One of `expected` threads arrives; whether it is the last, whom the others, `waiting`, have
+// waited for.
 bool arrive(Scheduler& s, Meeting& meeting, int expected, const char* file, int line) {
   if (meeting.arrived == 0) {
     meeting.file = file;
@@ -215,11 +226,8 @@ bool arrive(Scheduler& s, Meeting& meeting, int expected, const char* file, int 
              (meeting.file != file && std::strcmp(meeting.file, file) != 0)) {
     fail("threads wait at %s:%d and at %s:%d", meeting.file, meeting.line, file, line);
   }
-  if (meeting.arrived + 1 < expected) {
-    meeting.waiting[meeting.arrived++] = s.current;
-    return false;
-  }
-  for (int i = 0; i < meeting.arrived; ++i) push_ready(s, meeting.waiting[i]);
+  meeting.waiting[meeting.arrived++] = s.current;
+  if (meeting.arrived < expected) return false;
   meeting.arrived = 0;
   ++meeting.generation;
   return true;
@@ -246,7 +254,14 @@ int block_barrier(bool predicate, const char* file, int line) {
   int& count = m.count[m.generation & 1];
   if (m.arrived == 0) count = 0;
   count += predicate ? 1 : 0;
-  if (!arrive(s, m, s.threads, file, line)) switch_to_next(s, &s.fibres[s.current]);
+  if (arrive(s, m, s.threads, file, line)) {
+    if (!s.runs_ahead) {
+      for (int i = 0; i < s.threads - 1; ++i) push_ready(s, m.waiting[i]);
+      return count;
+    }
+    for (int i = s.threads; i-- > 0;) push_ready(s, m.waiting[i]);  // the first to arrive goes on
+  }
+  switch_to_next(s, &s.fibres[s.current]);
   return count;
 }
 
@@ -258,10 +273,12 @@ const Lane* warp_exchange(const Lane& mine, const char* file, int line, void (*w
     fail("collective %s:%d in a warp of %d lanes", file, line, s.alive_in_warp[w]);
   Lane* const lanes = s.lanes[w][m.generation & 1];
   lanes[s.current % warp_size] = mine;
-  if (!arrive(s, m, warp_size, file, line))
+  if (!arrive(s, m, warp_size, file, line)) {
     switch_to_next(s, &s.fibres[s.current]);
-  else if (work != nullptr)
-    work(lanes);
+    return lanes;
+  }
+  if (work != nullptr) work(lanes);
+  for (int i = 0; i < warp_size - 1; ++i) push_ready(s, m.waiting[i]);
   return lanes;
 }
 
@@ -276,7 +293,9 @@ const std::set<std::string>& launched_kernels() {
 void copy_later(void* to, const void* from, int bytes, int zeroed) {
   Scheduler& s = scheduler();
   Fibre& self = s.fibres[s.current];
-  self.copies.push_back({to, from, bytes, zeroed, self.groups});
+  const Copy copy{to, from, bytes, zeroed, self.groups, s.runs_ahead};
+  if (copy.done) perform(copy);
+  self.copies.push_back(copy);
 }
 
 void commit_copies() {
@@ -290,8 +309,7 @@ void wait_for_copies(int pending) {
   size_t done = 0;
   for (const Copy& copy : self.copies) {
     if (copy.group >= self.groups - pending) break;
-    std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.bytes));
-    std::memset(static_cast<char*>(copy.to) + copy.bytes, 0, static_cast<size_t>(copy.zeroed));
+    if (!copy.done) perform(copy);
     ++done;
   }
   self.copies.erase(self.copies.begin(), self.copies.begin() + static_cast<std::ptrdiff_t>(done));
@@ -323,7 +341,7 @@ void run_grid(const std::string& kernel, Index3 grid, unsigned threads, size_t s
     for (block_index.y = 0; block_index.y < grid.y; ++block_index.y)
       for (block_index.x = 0; block_index.x < grid.x; ++block_index.x) {
         if (shared_bytes > 0) std::memset(s.shared.data(), 0xff, shared_bytes);
-        run_block(s, (number++ & 1) != 0);
+        run_block(s, number++);
         if (s.error.empty()) continue;
         refuse("block (" + std::to_string(block_index.x) + ", " + std::to_string(block_index.y) +
                ", " + std::to_string(block_index.z) + "), " + s.error);

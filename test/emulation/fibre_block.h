@@ -1,7 +1,12 @@
 // The CUDA execution model on one host thread, for tests: the blocks of a launch run one after
 // another, and the threads of a block are fibres that take turns at barriers and at the collectives
-// of their warp. Even blocks start their threads in ascending order, odd ones in descending order,
-// so that a result that depends on a missing barrier differs from one block to the next.
+// of their warp. A result that depends on a missing barrier differs from one block to the next,
+// since blocks take their threads in three orders in turn:
+//   all together    ascending; each goes as far as its next collective, then the next one has its
+//                   turn. Finds what is read before it was written.
+//   highest ahead   the highest warp runs to its next barrier before the others leave the last one,
+//                   then the next warp. Finds what is written before all have read it.
+//   lowest ahead    the same from the lowest warp on
 //
 // What would hang or be undefined on a GPU ends the launch with an exception that names kernel,
 // block and thread: a barrier that a thread of the block never reaches, threads that wait at
@@ -55,8 +60,10 @@ const Lane* warp_exchange(const Lane& mine, const char* file, int line,
 // destroyed.
 [[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char* format, ...);
 
-// Asynchronous copies of this thread to shared memory: they happen when the thread waits for them,
-// so that reading too early reads what was there before.
+// Asynchronous copies of this thread to shared memory. Where all threads go together they happen
+// when the thread waits for them, so that reading too early reads what was there before; where
+// warps run ahead they happen at once, so that a copy issued too early overwrites what others still
+// read.
 void copy_later(void* to, const void* from, int bytes, int zeroed);  // `zeroed` more bytes: 0
 void commit_copies();
 void wait_for_copies(int groups_that_may_be_pending);
