@@ -16,14 +16,16 @@ const AttentionCase any_head_size[] = {
     {2, 77, 6, 2, 20, true, 0.2},
     {1, 200, 1, 1, 128},
     {1, 70, 2, 1, 160, true, 0.1},
-    {2, 140, 3, 1, 16, true, 0.1, true},
+    {1, 20, 2, 1, 72},
+    {1, 140, 5, 1, 16, true, 0.1, true},
     {1, 150, 2, 2, 8, false, 0.0, true},
     {3, 150, 2, 1, 8, false, 0.1, false, {150, 20, 0}},
     {2, 150, 1, 1, 8, true, 0.0, true, {130, 100}},
 };
 
 // More than one tile both ways, and less than one; every combination that the kernels are compiled
-// for.
+// for; heads just larger than those of 64 and of 128 elements, the last of which do not apply. Of 7
+// heads, of which 5 are here, the slopes of the first four lie between those of the others.
 const AttentionCase tensor_cases[] = {
     {2, 1, 2, 2, 64},
     {1, 5, 2, 1, 64},
@@ -33,20 +35,25 @@ const AttentionCase tensor_cases[] = {
     {1, 200, 2, 1, 128, false},
     {1, 190, 2, 1, 64, true, 0.2},
     {1, 150, 1, 1, 128, false, 0.1},
-    {1, 200, 3, 3, 64, true, 0.0, true},
+    {1, 140, 5, 5, 64, true, 0.0, true},
     {3, 150, 2, 1, 64, false, 0.0, false, {150, 20, 0}},
     {1, 100, 2, 1, 8},
     {1, 100, 2, 2, 40, true, 0.1},
-    {1, 140, 1, 1, 80},
+    {1, 140, 1, 1, 72},
+    {1, 20, 2, 1, 136},
     {2, 150, 2, 2, 128, true, 0.1, true, {130, 70}},
 };
 
+// In zigzag, two ranks have pieces of 15 and 66 positions in the last two cases: masks that do not
+// come in fours, and tiles that are visible while their positions leap.
 const AttentionCase ring_cases[] = {
     {2, 96, 2, 2, 8, true, 0.2, true},
     {2, 60, 3, 1, 20, false, 0.1, true, {41, 60}},
     {1, 180, 2, 1, 64},
     {2, 96, 2, 2, 64, true, 0.2, true},
     {2, 60, 3, 1, 128, false, 0.0, false, {41, 60}},
+    {1, 60, 2, 1, 64, true, 0.2},
+    {1, 264, 1, 1, 128, true, 0.0, true},
 };
 
 template <class A>
@@ -75,6 +82,17 @@ TYPED_TEST(CudaAttention, OfAlignedRowsEqualsReference) {
     expect_equals_reference<TypeParam>(this->comparison(c), c, true);
 }
 
+// A rank's queries over the keys of all ranks, and all queries over a rank's keys: tiles of either
+// by their own number.
+TYPED_TEST(CudaAttention, FewQueriesOrKeysEqualReference) {
+  for (const int64_t D : {20, 64})
+    for (const bool few_queries : {true, false}) {
+      AttentionCase c{2, 300, 2, 1, D, false};
+      (few_queries ? c.T_q : c.T_k) = 100;
+      expect_equals_reference<TypeParam>(this->comparison(c), c, true);
+    }
+}
+
 TYPED_TEST(CudaAttention, BlocksOfKeysEqualReference) {
   for (const AttentionCase& c : ring_cases)
     expect_blocks_equal_reference<TypeParam>(this->comparison(c), c, true);
@@ -94,6 +112,15 @@ TYPED_TEST(CudaAttention, DropoutTakesItsSeedFromMemory) {
     }
     expect_same_bits(found.out, told.out, "out");
     expect_same_bits(found.dqkv, told.dqkv, "dqkv");
+  }
+}
+
+// Probabilities beyond the 2^34th of the global batch, whose Philox blocks are counted beyond 2^32.
+TYPED_TEST(CudaAttention, DropoutOfFarSequencesEqualsReference) {
+  for (const int64_t D : {20, 64}) {
+    AttentionCase c{1, 64, 1, 1, D, false, 0.3};
+    c.first_sequence = int64_t{1} << 22;
+    expect_equals_reference<TypeParam>(this->comparison(c), c, true);
   }
 }
 

@@ -14,12 +14,15 @@ struct AttentionCase {
   double dropout = 0.0;
   bool alibi = false;
   std::vector<int32_t> lengths = {};  // B of them, or none
+  int64_t T_q = T, T_k = T;           // of a call: the first ones of each sequence
+  int64_t first_sequence = 5;         // of the global batch
 };
 
 inline void PrintTo(const AttentionCase& c, std::ostream* out) {
   *out << "B " << c.B << " T " << c.T << " H " << c.H << " / " << c.H_kv << " D " << c.D
        << (c.causal ? ", causal" : "") << (c.alibi ? ", alibi" : "")
        << (c.lengths.empty() ? "" : ", lengths") << ", dropout " << c.dropout;
+  if (c.T_q != c.T || c.T_k != c.T) *out << ", queries " << c.T_q << ", keys " << c.T_k;
 }
 
 // Type of statistics beside activations of type A.
@@ -44,11 +47,13 @@ struct AttentionData {
 
   AttentionShape shape() const {
     AttentionShape s = whole_sequences(c.B, c.T, c.H, c.H_kv, c.D, row, row, out_row);
+    s.T_q = c.T_q;
+    s.T_k = c.T_k;
     s.causal = c.causal;
     s.alibi = c.alibi;
     s.lengths = c.lengths.empty() ? nullptr : c.lengths.data();
     s.dropout = dropout;
-    s.global = {5, 1, c.H + 2, c.T};
+    s.global = {c.first_sequence, 1, c.H + 2, c.T};
     return s;
   }
   int64_t k_at() const { return c.H * c.D; }
