@@ -56,5 +56,14 @@ TEST(GemmKernels, FillWithTheSameRandomNumbersInEveryType) {
   EXPECT_NE(other, exact);
 }
 
+TEST(GemmKernels, FillMoreElementsThanAGridHasThreads) {
+  constexpr size_t threads = size_t{65535} * 256, n = threads + 3;
+  constexpr uint8_t nan = 0x7f;  // what no number becomes
+  std::vector<uint8_t> x(n + 1, nan);
+  fill_random(nullptr, x.data(), n, DType::fp8_e4m3, 0.25f, 7);
+  for (size_t i = threads; i < n; ++i) EXPECT_NE(x[i], nan) << i;
+  EXPECT_EQ(x[n], nan);
+}
+
 }  // namespace
 }  // namespace gptbench

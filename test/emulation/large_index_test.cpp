@@ -73,6 +73,35 @@ TYPED_TEST(HostKernel, AttentionOfSequencesFarApart) {
   }
 }
 
+// Rows so far apart that tiles of keys, which begin at multiples of 64, lie beyond 2^31 elements.
+TYPED_TEST(HostKernel, AttentionOfRowsFarApart) {
+  using A = TypeParam;
+  const AttentionCase c{1, 330, 1, 1, 64};
+  constexpr int64_t row = 8388600;  // the most that the kernels take, of 16 bytes
+  const Workspace scratch = this->workspace(cuda_attention_workspace_bytes(c.B, c.H, c.T));
+  AttentionData<A> near(c, true);
+  const KernelTable& kernels = this->template host_kernels<A>();
+  near.forward(kernels, *this->queue, scratch);
+  near.backward(kernels, *this->queue, scratch);
+
+  Sparse<A> qkv(c.T * row), out(c.T * row), dout(c.T * row), dqkv(c.T * row);
+  qkv.scatter(near.qkv, near.row, row);
+  dout.scatter(near.dout, near.out_row, row);
+  std::vector<float> lse(near.lse.size());
+  AttentionShape s = near.shape();
+  s.q.row = s.kv.row = s.out.row = row;
+  const A* q = qkv.data();
+  A* dq = dqkv.data();
+  kernels.attention_forward(
+      *this->queue, {out.data(), lse.data(), q, q + near.k_at(), q + near.v_at(), s, scratch});
+  const Strides in_qkv = {row, near.c.T * near.row};
+  kernels.attention_backward(
+      *this->queue, {dq, dq + near.k_at(), dq + near.v_at(), dout.data(), q, q + near.k_at(),
+                     q + near.v_at(), out.data(), lse.data(), s, in_qkv, in_qkv, scratch});
+  expect_same_bits(out.gather(c.T, near.out_row, row), near.out, "out");
+  expect_same_bits(dqkv.gather(c.T, near.row, row), near.dqkv, "dqkv");
+}
+
 TYPED_TEST(HostKernel, ConvertsRowsFarApart) {
   using A = TypeParam;
   constexpr int64_t R = 2, C = 40;

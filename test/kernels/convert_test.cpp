@@ -7,7 +7,7 @@ namespace {
 template <class A, class X, class Y>
 void expect_converts(const Devices& devices) {
   for (const int64_t R : {0, 1, 5})
-    for (const int64_t C : {1, 17, 9001})
+    for (const int64_t C : {1, 16, 17, 9001})  // 16: rows of vectors that are not aligned, too
       for (const int64_t gap : {0, 3})
         for (const bool accumulate : {false, true}) {
           const int64_t x_row = C + gap, y_row = C + 2 * gap;

@@ -128,14 +128,15 @@ TYPED_TEST(HostKernel, RotaryEqualsReference) {
   for (const int64_t R : {0, 1, 14})
     for (const int64_t D : {2, 10, 128, 514})  // the last is longer than sines are kept at a time
       for (const Positions& positions : {whole, pieces})
-        for (const bool inverse : {false, true}) {
-          const int64_t heads = 3, row = heads * D + 5;
-          auto x = random_array<A>(R * row, 1);
-          auto x_ref = x;
-          host.rotary(*this->queue, {x.data(), R, heads, D, row, 5e5, inverse, 7, positions});
-          ref.rotary(*this->queue, {x_ref.data(), R, heads, D, row, 5e5, inverse, 7, positions});
-          expect_close(x, x_ref, 2 * 4 * eps32 * max_abs(x_ref), ulp_of<A>(), "x");
-        }
+        for (const bool inverse : {false, true})
+          for (const int64_t gap : {0, 5}) {  // rows of 16 bytes where D allows it, and others
+            const int64_t heads = 3, row = heads * D + gap;
+            auto x = random_array<A>(R * row, 1);
+            auto x_ref = x;
+            host.rotary(*this->queue, {x.data(), R, heads, D, row, 5e5, inverse, 7, positions});
+            ref.rotary(*this->queue, {x_ref.data(), R, heads, D, row, 5e5, inverse, 7, positions});
+            expect_close(x, x_ref, 2 * 4 * eps32 * max_abs(x_ref), ulp_of<A>(), "x");
+          }
 }
 
 // Pairs of rows are more than the emulation's threads (12,288).

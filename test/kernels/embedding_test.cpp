@@ -36,21 +36,27 @@ TYPED_TEST(HostKernel, EmbeddingEqualsReference) {
       }
 }
 
-// Positions are more than the emulation's blocks (96), and the last sequence is cut.
+// Positions are more than the emulation's blocks (96), or columns more than the vectors of a block
+// take at once (2,048); the last sequence is cut.
 TYPED_TEST(HostKernel, EmbeddingGradientOfManyPositionsEqualsReference) {
   using A = TypeParam;
-  const int64_t V = 20, T = 130, R = 150, C = 8;
-  const auto tokens = random_tokens(R, 1, V);
-  const auto dy = random_array<A>(R * C, 4);
-  auto dtable = random_array<float>(V * C, 5), dpositions = random_array<float>(T * C, 6);
-  auto dtable_ref = dtable, dpositions_ref = dpositions;
-  this->template host_kernels<A>().embedding_backward(
-      *this->queue, {dtable.data(), dpositions.data(), dy.data(), tokens.data(), R, T, C, 0, V});
-  this->template ref_kernels<A>().embedding_backward(
-      *this->queue,
-      {dtable_ref.data(), dpositions_ref.data(), dy.data(), tokens.data(), R, T, C, 0, V});
-  expect_same_bits(dtable, dtable_ref, "dtoken_table");
-  expect_same_bits(dpositions, dpositions_ref, "dposition_table");
+  struct Sizes {
+    int64_t T, R, C;
+  };
+  for (const auto& [T, R, C] : {Sizes{130, 150, 8}, Sizes{3, 5, 2056}}) {
+    const int64_t V = 20;
+    const auto tokens = random_tokens(R, 1, V);
+    const auto dy = random_array<A>(R * C, 4);
+    auto dtable = random_array<float>(V * C, 5), dpositions = random_array<float>(T * C, 6);
+    auto dtable_ref = dtable, dpositions_ref = dpositions;
+    this->template host_kernels<A>().embedding_backward(
+        *this->queue, {dtable.data(), dpositions.data(), dy.data(), tokens.data(), R, T, C, 0, V});
+    this->template ref_kernels<A>().embedding_backward(
+        *this->queue,
+        {dtable_ref.data(), dpositions_ref.data(), dy.data(), tokens.data(), R, T, C, 0, V});
+    expect_same_bits(dtable, dtable_ref, "dtoken_table");
+    expect_same_bits(dpositions, dpositions_ref, "dposition_table");
+  }
 }
 
 // A rank's two pieces of each sequence, with token types: sums of three terms.
