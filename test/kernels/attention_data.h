@@ -2,7 +2,9 @@
 // whole sequences, and of the ranks of a ring that hold pieces of them.
 #pragma once
 
+#include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "kernel_test.h"
 
@@ -25,6 +27,18 @@ inline void PrintTo(const AttentionCase& c, std::ostream* out) {
   if (c.T_q != c.T || c.T_k != c.T) *out << ", queries " << c.T_q << ", keys " << c.T_k;
 }
 
+// `x` with `behind` NaN in the memory behind its end, which show where a kernel reads there.
+template <class T>
+std::vector<T> with_nan_behind(std::vector<T> x, int64_t behind) {
+  const size_t size = x.size();
+  T nan{};
+  assign(nan, std::nan(""));
+  x.resize(size + static_cast<size_t>(behind), nan);
+  x.resize(size);
+  return x;
+}
+constexpr int64_t largest_attention_tile = 128;  // rows
+
 // Type of statistics beside activations of type A.
 template <class A>
 using StatisticsOf = std::conditional_t<sizeof(A) == 8, double, float>;
@@ -39,8 +53,9 @@ struct AttentionData {
       : c(c_),
         row((c.H + 2 * c.H_kv) * c.D + (aligned ? 8 : 3)),
         out_row(c.H * c.D + (aligned ? 16 : 5)),
-        qkv(random_array<A>(c.B * c.T * row, 1)),
-        dout(random_array<A>(c.B * c.T * out_row, 2)),
+        qkv(with_nan_behind(random_array<A>(c.B * c.T * row, 1), largest_attention_tile * row)),
+        dout(with_nan_behind(random_array<A>(c.B * c.T * out_row, 2),
+                             largest_attention_tile * out_row)),
         out(dout.size(), A(0.0f)),
         dqkv(qkv.size(), A(0.0f)),
         lse(static_cast<size_t>(c.B * c.H * c.T)) {}
@@ -110,7 +125,7 @@ struct RingAttention {
       for (int64_t t = 0; t < T_local; ++t)
         std::copy_n(from.begin() + (b * whole.c.T + position_of(positions(rank), t)) * width, width,
                     rows.begin() + (b * T_local + t) * width);
-    return rows;
+    return with_nan_behind(std::move(rows), largest_attention_tile * width);
   }
   template <class T>
   void put(std::vector<T>& to, const std::vector<T>& rows, int64_t width, int64_t rank) const {
