@@ -56,8 +56,8 @@ __device__ inline void multiply_rows(
     GPTBENCH_UNROLL
     for (int i = 0; i < Tile::per_thread; ++i) {
       const int r = thread.ty * Tile::per_thread + i;
-      a[i] = *reinterpret_cast<const float4*>(x + r * Tile::stride + d);
-      b[i] = *reinterpret_cast<const float4*>(y + (thread.tx + 16 * i) * Tile::stride + d);
+      a[i] = *GPTBENCH_VECTOR(const float4, x + r * Tile::stride + d);
+      b[i] = *GPTBENCH_VECTOR(const float4, y + (thread.tx + 16 * i) * Tile::stride + d);
     }
     GPTBENCH_UNROLL
     for (int i = 0; i < Tile::per_thread; ++i) {

@@ -96,10 +96,10 @@ __device__ inline void fragment_times_rows(float (&acc)[M][D / 8][4], const floa
 // Two neighbouring elements of a result: assigned, or added to.
 template <class A>
 __device__ inline void put_pair(A* at, float x, float y, bool) {
-  *reinterpret_cast<uint32_t*>(at) = pack<A>(x, y);
+  *GPTBENCH_VECTOR(uint32_t, at) = pack<A>(x, y);
 }
 __device__ inline void put_pair(float* at, float x, float y, bool adds) {
-  float2* const pair = reinterpret_cast<float2*>(at);
+  float2* const pair = GPTBENCH_VECTOR(float2, at);
   const float2 before = adds ? *pair : float2{0.0f, 0.0f};
   *pair = float2{before.x + x, before.y + y};
 }

@@ -34,7 +34,7 @@ __global__ void fp8_transpose_kernel(uint8_t* y, const uint8_t* x, int64_t R, in
     const bool inside = r < R && c < C;
     if constexpr (N == 16) {
       uint4 v = {};
-      if (inside) v = *reinterpret_cast<const uint4*>(x + r * C + c);
+      if (inside) v = *GPTBENCH_VECTOR(const uint4, x + r * C + c);
       const uint32_t words[4] = {v.x, v.y, v.z, v.w};
       GPTBENCH_UNROLL
       for (int i = 0; i < 4; ++i)

@@ -68,7 +68,7 @@ __device__ inline void put_codes(uint8_t* y, const float (&x)[N], float scale, D
   GPTBENCH_UNROLL
   for (int i = 0; i < N; ++i) largest = larger_magnitude(largest, x[i]);
   if constexpr (N == vector_width) {
-    *reinterpret_cast<uint2*>(y) = encode(x, scale, type);
+    *GPTBENCH_VECTOR(uint2, y) = encode(x, scale, type);
   } else {
     const float one[vector_width] = {x[0]};
     y[0] = static_cast<uint8_t>(encode(one, scale, type).x);
@@ -137,10 +137,10 @@ __device__ inline void store_columns(uint8_t* y, const uint32_t* tile, int64_t r
        item += fp8_tile_threads) {
     const int column = item / pieces, row = item % pieces * 16;
     if (c0 + column >= C || r0 + row >= padded) continue;
-    const uint4 v = *reinterpret_cast<const uint4*>(tile + (fp8_tile_word(column, row / 4) & ~3));
+    const uint4 v = *GPTBENCH_VECTOR(const uint4, tile + (fp8_tile_word(column, row / 4) & ~3));
     const bool odd = (column & 1) != 0, upper = (column & 2) != 0;
     const uint4 pairs = odd ? uint4{v.y, v.x, v.w, v.z} : v;
-    *reinterpret_cast<uint4*>(y + (c0 + column) * padded + r0 + row) =
+    *GPTBENCH_VECTOR(uint4, y + (c0 + column) * padded + r0 + row) =
         upper ? uint4{pairs.z, pairs.w, pairs.x, pairs.y} : pairs;
   }
 }
@@ -216,7 +216,7 @@ __global__ void fp8_tiles_kernel(F f, Fp8Copy copy, float* partial, int64_t firs
       if (y != nullptr && r < R) {
         uint8_t* const to = y + (r * F::parts + m) * C + c;
         if constexpr (N == vector_width) {
-          if (c < C) *reinterpret_cast<uint2*>(to) = bytes;
+          if (c < C) *GPTBENCH_VECTOR(uint2, to) = bytes;
         } else {
           for (int j = 0; j < vector_width && c + j < C; ++j) to[j] = byte(j);
         }

@@ -55,7 +55,7 @@ __device__ inline Stored<A> load_last(const A* p) {
   Stored<A> out;
   GPTBENCH_UNROLL
   for (int w = 0; w < Stored<A>::words; ++w) {
-    const uint4* const from = reinterpret_cast<const uint4*>(p) + w;
+    const uint4* const from = GPTBENCH_VECTOR(const uint4, p) + w;
 #if defined(GPTBENCH_EMULATION)
     out.word[w] = *from;
 #else
@@ -70,7 +70,7 @@ template <class A>
 __device__ inline Stored<A> load_shared_by_rows(const A* __restrict__ p) {
   Stored<A> out;
   GPTBENCH_UNROLL
-  for (int w = 0; w < Stored<A>::words; ++w) out.word[w] = reinterpret_cast<const uint4*>(p)[w];
+  for (int w = 0; w < Stored<A>::words; ++w) out.word[w] = GPTBENCH_VECTOR(const uint4, p)[w];
   return out;
 }
 

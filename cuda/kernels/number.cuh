@@ -120,7 +120,7 @@ __device__ inline void load(float (&out)[N], const float* p) {
   if constexpr (N % 4 == 0) {
     GPTBENCH_UNROLL
     for (int i = 0; i < N; i += 4) {
-      const float4 v = *reinterpret_cast<const float4*>(p + i);
+      const float4 v = *GPTBENCH_VECTOR(const float4, p + i);
       out[i] = v.x;
       out[i + 1] = v.y;
       out[i + 2] = v.z;
@@ -136,7 +136,7 @@ __device__ inline std::enable_if_t<sizeof(A) == 2> load(float (&out)[N], const A
   if constexpr (N % 8 == 0) {
     GPTBENCH_UNROLL
     for (int i = 0; i < N; i += 8) {
-      const uint4 v = *reinterpret_cast<const uint4*>(p + i);
+      const uint4 v = *GPTBENCH_VECTOR(const uint4, p + i);
       const uint32_t words[4] = {v.x, v.y, v.z, v.w};
       GPTBENCH_UNROLL
       for (int w = 0; w < 4; ++w) {
@@ -157,7 +157,7 @@ __device__ inline void store(float* p, const float (&x)[N]) {
   if constexpr (N % 4 == 0) {
     GPTBENCH_UNROLL
     for (int i = 0; i < N; i += 4)
-      *reinterpret_cast<float4*>(p + i) = float4{x[i], x[i + 1], x[i + 2], x[i + 3]};
+      *GPTBENCH_VECTOR(float4, p + i) = float4{x[i], x[i + 1], x[i + 2], x[i + 3]};
   } else {
     p[0] = x[0];
   }
@@ -167,7 +167,7 @@ __device__ inline std::enable_if_t<sizeof(A) == 2> store(A* p, const float (&x)[
   if constexpr (N % 8 == 0) {
     GPTBENCH_UNROLL
     for (int i = 0; i < N; i += 8)
-      *reinterpret_cast<uint4*>(p + i) =
+      *GPTBENCH_VECTOR(uint4, p + i) =
           uint4{pack<A>(x[i], x[i + 1]), pack<A>(x[i + 2], x[i + 3]), pack<A>(x[i + 4], x[i + 5]),
                 pack<A>(x[i + 6], x[i + 7])};
   } else {

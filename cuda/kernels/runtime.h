@@ -6,6 +6,8 @@
 //       starts `kernel` with that many threads a block, raising the kernel's limit of dynamic
 //       shared memory where needed; throws Error where the launch is refused.
 //   GPTBENCH_DYNAMIC_SHARED(type, name)    the block's dynamic shared memory, 16-byte aligned
+//   GPTBENCH_VECTOR(type, p)               p as address of a `type`, a multiple of its size: others
+//                                          are faults, on the emulation as well
 //   GPTBENCH_UNROLL                        #pragma unroll
 //   multiprocessors()                      of the current device
 #pragma once
@@ -16,6 +18,7 @@
 #include <cuda_runtime.h>
 
 #define GPTBENCH_UNROLL _Pragma("unroll")
+#define GPTBENCH_VECTOR(type, p) reinterpret_cast<type*>(p)
 #define GPTBENCH_DYNAMIC_SHARED(type, name)                        \
   extern __shared__ __align__(16) unsigned char gptbench_shared[]; \
   type* const name = reinterpret_cast<type*>(gptbench_shared)

@@ -23,6 +23,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define GPTBENCH_UNROLL
+#define GPTBENCH_VECTOR(type, p) (::gptbench::emulation::vector_at<type>(p))
 #define GPTBENCH_DYNAMIC_SHARED(type, name) \
   type* const name = static_cast<type*>(::gptbench::emulation::shared_memory())
 
@@ -70,6 +71,12 @@ namespace gptbench::emulation {
 
 inline void check_mask(unsigned mask) {
   if (mask != 0xffffffffu) fail("a collective of part of a warp, which is not emulated");
+}
+template <class V, class T>
+V* vector_at(T* p) {
+  if (reinterpret_cast<uintptr_t>(p) % sizeof(V) != 0)
+    fail("an access of %zu bytes at an address that is no multiple of them", sizeof(V));
+  return reinterpret_cast<V*>(p);
 }
 inline int lane_index() {
   return static_cast<int>(thread_index.x % warp_size);

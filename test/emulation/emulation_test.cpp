@@ -62,9 +62,9 @@ TEST(Emulation, CollectivesOfAWarp) {
 }
 
 template <class Kernel>
-std::string failure_of(const char* name, Kernel kernel, int threads) {
+std::string failure_of(const char* name, Kernel kernel, int threads, size_t shared_bytes = 0) {
   try {
-    launch(name, kernel, dim3{2, 1, 1}, threads, 0, nullptr);
+    launch(name, kernel, dim3{2, 1, 1}, threads, shared_bytes, nullptr);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -100,10 +100,21 @@ __global__ void never_waits_kernel() {
   emulation::copy_later(&to, &from, sizeof to, 0);
 }
 
+__global__ void writes_behind_kernel() {
+  GPTBENCH_DYNAMIC_SHARED(int, values);
+  values[threadIdx.x] = 1;
+}
+
+__global__ void unaligned_kernel() {
+  GPTBENCH_DYNAMIC_SHARED(unsigned char, bytes);
+  *GPTBENCH_VECTOR(uint4, bytes + 8) = {};
+}
+
+void expect(const std::string& what, const std::string& part) {
+  EXPECT_NE(what.find(part), std::string::npos) << what;
+}
+
 TEST(Emulation, EndsWhatWouldHang) {
-  const auto expect = [](const std::string& what, const std::string& part) {
-    EXPECT_NE(what.find(part), std::string::npos) << what;
-  };
   expect(failure_of(GPTBENCH_KERNEL(leaves_early_kernel), 64), "ends while others wait");
   expect(failure_of(GPTBENCH_KERNEL(leaves_early_kernel), 64), "leaves_early_kernel: block (0, 0");
   expect(failure_of(GPTBENCH_KERNEL(two_barriers_kernel), 64), "threads wait at");
@@ -112,6 +123,15 @@ TEST(Emulation, EndsWhatWouldHang) {
   expect(failure_of(GPTBENCH_KERNEL(never_waits_kernel), 1), "never waited for");
   expect(failure_of(GPTBENCH_KERNEL(leaves_early_kernel), 2048), "2048 threads");
   EXPECT_EQ(failure_of(GPTBENCH_KERNEL(leaves_early_kernel), 32), "");  // and goes on afterwards
+}
+
+TEST(Emulation, EndsFaultsOfMemory) {
+  expect(failure_of(GPTBENCH_KERNEL(unaligned_kernel), 1, 24), "16 bytes at an address");
+#if !defined(__SANITIZE_ADDRESS__)  // which ends the test
+  EXPECT_EQ(failure_of(GPTBENCH_KERNEL(writes_behind_kernel), 33, 33 * sizeof(int)), "");
+  expect(failure_of(GPTBENCH_KERNEL(writes_behind_kernel), 33, 32 * sizeof(int)),
+         "writes behind its 128 bytes");
+#endif
 }
 
 // Each thread reads what its neighbour writes, without a barrier in between.

@@ -36,6 +36,15 @@ constexpr size_t stack_shift = 17 * 64, stack_shifts = 64 * 1024;
 // switches 31 times: it was 7 % of emulated_equivalence.
 using Context = void* [5];
 
+// Bytes behind the shared memory of a block, which no thread may change; the address sanitizer sees
+// that by itself.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr size_t guard_bytes = 0;
+#else
+constexpr size_t guard_bytes = 4096;
+#endif
+constexpr unsigned char not_written = 0xff;  // in shared memory and behind it
+
 struct Copy {
   void* to;
   const void* from;
@@ -233,6 +242,12 @@ bool arrive(Scheduler& s, Meeting& meeting, int expected, const char* file, int 
   return true;
 }
 
+bool guard_is_whole(const Scheduler& s, size_t shared_bytes) {
+  if (guard_bytes == 0) return true;
+  const unsigned char* const guard = s.shared.data() + shared_bytes;
+  return guard[0] == not_written && std::memcmp(guard, guard + 1, guard_bytes - 1) == 0;
+}
+
 }  // namespace
 
 void fail(const char* format, ...) {
@@ -332,7 +347,7 @@ void run_grid(const std::string& kernel, Index3 grid, unsigned threads, size_t s
   s.error.clear();
   s.body = &body;
   s.threads = static_cast<int>(threads);
-  s.shared = std::vector<unsigned char>(shared_bytes);
+  s.shared = std::vector<unsigned char>(shared_bytes + guard_bytes, not_written);
   if (s.main_bottom == nullptr) find_main_stack(s);
   block_size = {threads, 1, 1};
   grid_size = grid;
@@ -340,8 +355,10 @@ void run_grid(const std::string& kernel, Index3 grid, unsigned threads, size_t s
   for (block_index.z = 0; block_index.z < grid.z; ++block_index.z)
     for (block_index.y = 0; block_index.y < grid.y; ++block_index.y)
       for (block_index.x = 0; block_index.x < grid.x; ++block_index.x) {
-        if (shared_bytes > 0) std::memset(s.shared.data(), 0xff, shared_bytes);
+        if (shared_bytes > 0) std::memset(s.shared.data(), not_written, shared_bytes);
         run_block(s, number++);
+        if (s.error.empty() && !guard_is_whole(s, shared_bytes))
+          s.error = "writes behind its " + std::to_string(shared_bytes) + " bytes of shared memory";
         if (s.error.empty()) continue;
         refuse("block (" + std::to_string(block_index.x) + ", " + std::to_string(block_index.y) +
                ", " + std::to_string(block_index.z) + "), " + s.error);

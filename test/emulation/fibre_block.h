@@ -10,7 +10,8 @@
 //
 // What would hang or be undefined on a GPU ends the launch with an exception that names kernel,
 // block and thread: a barrier that a thread of the block never reaches, threads that wait at
-// different barriers, a collective that a lane of the warp does not take part in.
+// different barriers, a collective that a lane of the warp does not take part in, a write behind
+// the shared memory of the block, a vector access that is not aligned.
 #pragma once
 
 #include <cstddef>
