@@ -18,6 +18,7 @@ class Sparse {
     memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory_ == MAP_FAILED) throw std::bad_alloc();
+    madvise(memory_, bytes_, MADV_NOHUGEPAGE);  // 2 MiB for each row that is written
   }
   ~Sparse() { munmap(memory_, bytes_); }
   Sparse(const Sparse&) = delete;
