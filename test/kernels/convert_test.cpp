@@ -3,14 +3,21 @@
 namespace gptbench::test {
 namespace {
 
+// Elements between rows.
+struct Gaps {
+  int64_t x, y;
+};
+// None, rows of neither that are aligned where the first one is, and of one of them alone.
+constexpr Gaps gaps[] = {{0, 0}, {3, 6}, {8, 3}, {3, 8}};
+
 // From type X to type Y: whole arrays and rows that are part of wider ones, assigned and added.
 template <class A, class X, class Y>
 void expect_converts(const Devices& devices) {
   for (const int64_t R : {0, 1, 5})
-    for (const int64_t C : {1, 16, 17, 9001})  // 16: rows of vectors that are not aligned, too
-      for (const int64_t gap : {0, 3})
+    for (const int64_t C : {1, 16, 17, 9001})
+      for (const Gaps& gap : gaps)
         for (const bool accumulate : {false, true}) {
-          const int64_t x_row = C + gap, y_row = C + 2 * gap;
+          const int64_t x_row = C + gap.x, y_row = C + gap.y;
           const auto x = random_array<X>(R * x_row, 1);
           auto y = random_array<Y>(R * y_row, 2), y_ref(y);
           const double largest = max_abs(y) + max_abs(x);
