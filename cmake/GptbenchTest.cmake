@@ -18,7 +18,7 @@ function(gptbench_set_test_properties name ranks timeout)
   set(labels ${ARGN})
   list(REMOVE_DUPLICATES labels)
   if(NOT timeout)
-    set(timeout 900)
+    set(timeout 1800)
   endif()
   set(command_timeout 180)
   if(CMAKE_CROSSCOMPILING OR GPTBENCH_SANITIZE)  # emulated, or slow

@@ -99,9 +99,9 @@ check_result() {
 }
 
 # await PATTERN FILE PROCESS: until a line matches, as long as the process that is to write it runs
-# and for a minute at most.
+# and for GPTBENCH_COMMAND_S seconds at most.
 await() {
-  local end=$((SECONDS + 60))
+  local end=$((SECONDS + ${GPTBENCH_COMMAND_S:-180}))
   until grep -Eq -- "$1" "$2" 2>/dev/null; do
     if ! kill -0 "$3" 2>/dev/null; then
       fail "ended without '$1' in $2"
@@ -115,10 +115,10 @@ await() {
   done
 }
 
-# await_end PROCESS: sets status to that of a background process. One that does not end within a
-# minute hangs: status 137.
+# await_end PROCESS: sets status to that of a background process. One that does not end within
+# GPTBENCH_COMMAND_S seconds hangs: status 137.
 await_end() {
-  local end=$((SECONDS + 60))
+  local end=$((SECONDS + ${GPTBENCH_COMMAND_S:-180}))
   while kill -0 "$1" 2>/dev/null; do
     if [ "$SECONDS" -ge "$end" ]; then
       hung "$1" "does not end"
@@ -132,7 +132,7 @@ await_end() {
 
 # hung PROCESS WORDS: fails, says where PROCESS and its descendants stand, and kills them.
 hung() {
-  fail "$2 after a minute; processes (state, where in the kernel, command):"
+  fail "$2 after ${GPTBENCH_COMMAND_S:-180} s; processes (state, where in the kernel, command):"
   local pids=("$1") index children
   for ((index = 0; index < ${#pids[@]}; ++index)); do
     local folder=/proc/${pids[index]}

@@ -62,19 +62,19 @@ killed complete:2 4 1 "${scale[@]}"
 # A rank at random is killed at a random moment, from the launch to the end of a run. After each kill the
 # journal has every step that was printed, with the values of the unbroken run, and `gptpost recover` makes
 # a result of it; the run that comes to the end has all of them. GPTBENCH_KILLS: how many.
-long=("${keys[@]}" checkpoint.every_steps=300 run.steps=3000 "${shards[@]}")
+long=("${keys[@]}" checkpoint.every_steps=100 run.steps=1000 "${shards[@]}")
 begin
 begun=$(date +%s%N)
 run 2 "$deck" "${long[@]}"
 lasts_ms=$((($(date +%s%N) - begun) / 1000000))
 losses >unbroken
-[ "$(wc -l <unbroken)" -eq 3000 ] || fail "no 3000 steps"
+[ "$(wc -l <unbroken)" -eq 1000 ] || fail "no 1000 steps"
 begin
 ended=0 early=0 missed=0
 # A run that was killed after its last checkpoint has nothing left to do.
 at_the_end() { [ "$status" -eq 0 ] || grep -q 'nothing is left to train' err; }
 # The last step that a run has printed; 0: none.
-printed_step() { awk '/^ *[0-9]+\/3000 / { split($1, n, "/"); last = n[1] } END { print last + 0 }' out; }
+printed_step() { awk '/^ *[0-9]+\/1000 / { split($1, n, "/"); last = n[1] } END { print last + 0 }' out; }
 # expect_journal STEP: the journal of a run that was killed has all steps up to STEP, and no wrong one.
 expect_journal() {
   if [ ! -e "$saved/out/steps.csv" ]; then

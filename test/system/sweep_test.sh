@@ -317,7 +317,9 @@ await_end "$sweep"
 grep -q ' 2 rows in output/tiny, 1 finished before$' out || fail "$(cat out)"
 grep -q ' 2 rows, 1 OK, 1 TIMEOUT;' out || fail "$(cat out)"
 # A job whose processes are not to be seen here.
-flock "$output" sleep 2 &
+rm -f out
+# shellcheck disable=SC2016  # expanded by the inner shell
+flock "$output" sh -c 'for _ in $(seq 600); do if grep -qs "still runs here" "$0"; then break; fi; sleep 0.05; done' "$PWD/out" &
 until ! flock --nonblock "$output" true; do sleep 0.05; done
 sweeps 0 "$decks/killed.in" run.time_limit_s=100
 grep -qx 'tiny-steps_2000000000: the job of an earlier sweep still runs here; waiting for it (on another machine)' out || fail "does not wait: $(cat out)"
