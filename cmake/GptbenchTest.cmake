@@ -78,7 +78,7 @@ endfunction()
 # A GoogleTest program; RANKS (or MPI) starts it through the MPI launcher with the main function of
 # test/mpi_main.cpp. Several rank counts (RANKS 1 2 4) register one test each, named <name>_n<ranks>.
 # SHARDS 2 (without RANKS) divides its test cases among tests <name>_s1 and <name>_s2. ARGUMENTS
-# follow the program. LOOPS: they compute much themselves. Labels: unit (or mpi) unless others are given, mpi
+# follow the program. LOOPS: test cases that compute much themselves. Labels: unit (or mpi) unless others are given, mpi
 # always with ranks.
 #
 #   gptbench_test(deck_namelist SOURCES namelist_test.cpp LIBRARIES gptbench_deck [RANKS 4 | SHARDS 2]
@@ -133,8 +133,8 @@ endfunction()
 # A command (a script, mostly) as a test; it fails with its exit status, 77 means skipped (the reason
 # printed). Its environment holds GPTBENCH and GPTPOST (the programs), GPTBENCH_LAUNCH (a command
 # that a number of ranks and a program follow), GPTBENCH_SOURCE_DIR and GPTBENCH_BINARY_DIR.
-# WAITS: it mostly does (for deadlines, for a batch system); at most one at a time of each name that follows.
-# LONG: it is among those that take longest.
+# A script that mostly waits (for deadlines, for a batch system) has WAITS and a name: of those with one name, one runs
+# at a time. LONG: among those that take longest.
 #
 #   gptbench_command_test(system_usage COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/usage_test.sh
 #                         [LONG | WAITS stops] [LABELS mpi] [TIMEOUT 600])

@@ -141,11 +141,14 @@ TEST_F(Kernels, WhatFindsNoTimeHasAnEstimate) {
   TimeShare share(world_, 0.0, 3);
   EXPECT_EQ(share.left_out().items, 0);
   const auto call = [] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); };
+  const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(share.time(*queue, call, true, nullptr, 2.0));
+  const std::chrono::duration<double> measured_s = std::chrono::steady_clock::now() - begin;
   EXPECT_FALSE(share.time(*queue, call, true, nullptr, 6.0));
   share.leave_out(1, 0.0);
   EXPECT_EQ(share.left_out().items, 2);
   EXPECT_GE(share.left_out().time_s, 4 * 0.03);
+  EXPECT_LE(share.left_out().time_s, 4 * 3 * measured_s.count());  // more calls than one
 }
 
 // Two products of all positions with all, of two sequences; q, k, v and the result.

@@ -11,8 +11,8 @@
 namespace gptbench {
 namespace {
 
-constexpr double time_s =
-    1e5;  // ample, however busy the machine is: what is measured takes a part of a second
+// Ample, however busy the machine is: each measurement takes a part of a second.
+constexpr double time_s = 1e5;
 
 class Overlap : public ::testing::Test {
  protected:
