@@ -127,7 +127,7 @@ TEST(Pages, TablesOfPublishedAndRestatedRows) {
   expect_page("tables_restated.txt", text);
 }
 
-// test_post_show_compare has pages of runs with all that a record holds.
+// test_post_show and test_post_compare have pages of runs with all that a record holds.
 TEST(Pages, Show) {
   expect_page("show_study.txt", show_page("study/result.h5", study()[5]));
   expect_page("show_failed.txt", show_page("failed/result.h5", failed_run()));

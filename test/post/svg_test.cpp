@@ -6,15 +6,12 @@
 #include <cmath>
 #include <regex>
 
+#include "has.h"
 #include "post/ticks.h"
 #include "post/xml.h"
 
 namespace gptbench {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Svg, TextIsEscaped) {
   EXPECT_EQ(xml("<a b=\"c\" d='e'>&\x1b"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\\x1b");

@@ -1,0 +1,77 @@
+// Pages of runs made by hand, beside those that report_test.sh opens in a browser.
+#include "post/report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "has.h"
+#include "made_record.h"
+#include "post/cells.h"
+#include "read_picture.h"
+
+namespace gptbench {
+namespace {
+
+// The page of several runs names the best one, where there is one.
+TEST(ReportPage, HighestThroughputOfAReport) {
+  Record a = on(2, 300), b = on(2, 400);
+  EXPECT_NE(report_page({RunView(a), RunView(b)}).find("Highest throughput"), std::string::npos);
+  // Of runs that are as fast the first, whose name is not the second's.
+  b.summary.rate.tokens_per_s = 300;
+  set_key(b, "precision", "compute", std::string("bf16"));
+  const std::string page = report_page({RunView(a), RunView(b)});
+  const size_t card = page.find("Highest throughput");
+  EXPECT_TRUE(has(page.substr(card, 200), "fp32")) << page.substr(card, 200);
+  const auto tflops = [](double value) { return "<dd>" + significant(value, 4, 4) + " TFLOP/s<"; };
+  const double total = 2.0 * RunView(a).rates().tflops(RunView(a).rates().convention());
+  EXPECT_TRUE(has(page, tflops(total))) << tflops(total);
+  // A projection is no record, however high.
+  Record projected = on(2, 9000);
+  projected.projection.machine = "h100";
+  const std::string with_projection = report_page({RunView(a), RunView(projected)});
+  EXPECT_TRUE(has(with_projection, "<dd>300 tokens/s<")) << with_projection;
+  EXPECT_FALSE(has(with_projection, "<dd>9,000 tokens/s<"));
+  // Tokens of another model are others, its FLOPs are not.
+  Record other = a;
+  set_key(other, "model", "preset", std::string("gpt2-345m"));
+  const std::string unlike = report_page({RunView(a), RunView(other)});
+  EXPECT_FALSE(has(unlike, "Highest throughput"));
+  EXPECT_TRUE(has(unlike, "Highest in total"));
+  for (Record* const failed : {&a, &b}) {
+    failed->outcome.status = "OOM";
+    failed->outcome.verdict = "NOT VERIFIED";
+  }
+  EXPECT_EQ(report_page({RunView(a), RunView(b)}).find("Highest throughput"), std::string::npos);
+}
+
+// Deck keys on a page: what was set, with values of several lines as a whole.
+TEST(ReportPage, KeysOfAReport) {
+  Record r = made_record();
+  r.provenance.deck_resolved =
+      "&run\n  name = 'a long\nname'      ! command line\n  steps = 4    ! default\n"
+      "  seed = 5          ! command line\n/\n"
+      "&model\n  num_layers = 2\n/\n";
+  const std::string page = report_page({RunView(r)});
+  EXPECT_TRUE(has(page,
+                  "&amp;run\n  name = &#39;a long\nname&#39;      ! command line\n"
+                  "  seed = 5 ! command line\n\n"
+                  "&amp;model\n  num_layers = 2\n"))
+      << page.substr(page.find("&amp;run") == std::string::npos ? 0 : page.find("&amp;run"), 300);
+}
+
+// A table of a thousand figures is none that is read.
+TEST(ReportPage, LongTablesOfAReportAreFiles) {
+  Record r = made_record();
+  r.arena.clear();
+  for (int64_t i = 0; i < 301; ++i)
+    r.arena.push_back({"h." + std::to_string(i), "activations", "f32", i * 256, 256, "run"});
+  const std::string page = report_page({RunView(r)});
+  EXPECT_TRUE(has(page,
+                  "<p class=\"soft\">301 marks; gptpost plot --kind memory_map writes them to "
+                  "a file.</p>"))
+      << page.substr(page.find(" marks") - std::min<size_t>(80, page.find(" marks")), 100);
+}
+
+}  // namespace
+}  // namespace gptbench
