@@ -181,7 +181,9 @@ AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs)
               "): set where = 'output.flops_convention=" + *conventions.begin() + "'");
   if (result.files.empty())
     lacks(Accepted::NOT_DECIDED, "none of " + runs_text(runs.size()) + " belongs to this row");
-  const bool too_bad = !values.empty() && conventions.size() == 1 && are_too_bad(row, values);
+  const bool too_bad = !values.empty() &&
+                       (conventions.size() == 1 || !depends_on_convention(row.figure)) &&
+                       are_too_bad(row, values);
   if (result.verdict == Accepted::FAILED || (result.verdict == Accepted::NOT_DECIDED && !too_bad))
     return result;
   if (!row.figure.empty()) {

@@ -39,8 +39,10 @@ int convert(const std::string& directory, const std::string& name) {
     ::_exit(no_program);
   }
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended = 0;
+  do ended = ::waitpid(child, &status, 0);
+  while (ended < 0 && errno == EINTR);
+  if (ended < 0) return 1;  // whoever ignores SIGCHLD is not told how it ended
   if (status == 0) png.publish(Existing::replaced);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -135,6 +135,7 @@ Record mpt_run(const PublishedRow& row) {
                         static_cast<double>(row.integer("seq_len", 0));
   if (tokens_per_s > 0.0) s.rate.sec_per_it = tokens / tokens_per_s;
   complete(row, keys, record);
+  s.rate.tokens_per_s = tokens_per_s;  // also of a row without its batch
   return record;
 }
 

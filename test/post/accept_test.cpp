@@ -123,6 +123,12 @@ TEST(Accept, FlopsOfOneConvention) {
             "NOT_DECIDED FLOPs are counted by several conventions (megatron, mpt): set where = "
             "'output.flops_convention=megatron'");
   EXPECT_EQ(judged(at_100, {run_at(100), other}).verdict, Accepted::PASSED);
+  // A figure without FLOPs that is too bad fails, whatever the conventions and what else is open.
+  LoadedRun slow = run_at(40, "c.h5"), open = run_at(40, "d.h5");
+  slow.record.summary.flops.convention = "megatron";
+  open.record.outcome.verdict = "NOT VERIFIED";
+  EXPECT_EQ(judged(at_100 + std::string(", verdict='valid'"), {slow, open}).verdict,
+            Accepted::FAILED);
 }
 
 // The list names every attribute that is worse when larger: a new attribute must be put in or left

@@ -107,6 +107,12 @@ TEST_F(PublishedRows, ShardingAndOffloadOfMptRows) {
   EXPECT_EQ(a.deck().preset(), "mpt-7b");
 }
 
+// A rate that a row states needs no batch.
+TEST_F(PublishedRows, RateWithoutABatch) {
+  const auto rows = read("model,seq_len,gpus,tokens_per_s,precision\n7b,2048,8,37130,amp_bf16\n");
+  EXPECT_DOUBLE_EQ(rows.at(0).record.summary.rate.tokens_per_s, 37130.0);
+}
+
 // Cells of the matrix, as a list and as published; a cell that was not run is no row.
 constexpr const char* matrix =
     "model \\ num_node * num_gpus,1*8,4*8,16*8\n"

@@ -102,6 +102,20 @@ TEST(Styles, ProjectedRowsSaySo) {
   EXPECT_FALSE(RunView(projected).is_measured());
 }
 
+// Two sequences at a time on each of as many replicas as a number can say: one round for all.
+TEST(RunView, BatchesOfNumbersWithoutMeasure) {
+  Record r = made_record();
+  set_key(r, "batch", "micro_batch_size", int64_t{2});
+  set_key(r, "parallel", "data_parallel", INT64_MAX);
+  EXPECT_EQ(RunView(r).deck().gradient_accumulation(), 1);
+  set_key(r, "batch", "global_batch_size", int64_t{0});
+  EXPECT_EQ(RunView(r).deck().global_batch(), 0);
+  set_key(r, "parallel", "data_parallel", int64_t{0});
+  for (const char* const axis : {"tensor_parallel", "pipeline_parallel", "context_parallel"})
+    set_key(r, "parallel", axis, INT64_MAX);
+  EXPECT_EQ(RunView(r).deck().data_parallel(), 1);
+}
+
 // A record of another program version may lack anything.
 TEST(Styles, AnEmptyRecordHasRowsInEveryStyle) {
   const Record empty;
