@@ -93,5 +93,5 @@ clean:  ## remove every build folder and the links to the programs
 help:  ## print this list
 	@echo "make TARGET [VARIABLE=value ...]"
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-10s %s\n", $$1, $$2}'
-	@echo "variables: PRESET=release|debug|asan|tsan JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS STEPS_ARGS FUZZ_S FUZZ_TARGETS"
+	@echo "variables: PRESET=release|portable|debug|asan|tsan|aarch64 JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS STEPS_ARGS FUZZ_S FUZZ_TARGETS"
 	@echo "           DEPS=no when the libraries come from modules or Spack, not from packages"

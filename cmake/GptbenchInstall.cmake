@@ -35,7 +35,8 @@ endif()
 foreach(folder input jobscripts doc)
   if(EXISTS ${PROJECT_SOURCE_DIR}/${folder})
     # Not with the permissions of the clone, which its owner's umask has made.
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench
+      PATTERN local.in EXCLUDE)  # a profile of the machine that builds
   endif()
 endforeach()
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/jobscripts/scaling_study.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench/jobscripts)

@@ -26,6 +26,7 @@ for program in gptbench gptpost test_gpu test_gpu_kernels test_gpu_equivalence b
   strip "$folder/bin/$program"
 done
 cp -r "$source/input" "$folder/input"
+rm -f "$folder/input/machines/local.in" # of the machine that builds
 mkdir -p "$folder/test/gpu" "$folder/test/bench"
 cp "$source/test/gpu/check.sh" "$source/test/gpu/step_kernels.py" "$folder/test/gpu/"
 cp "$source/test/bench/pytorch_step.py" "$folder/test/bench/"

@@ -26,7 +26,8 @@ available() {
   bytes=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) * 1024))
   if read -r limit 2>/dev/null </sys/fs/cgroup/memory.max && [ "$limit" != max ]; then
     read -r used </sys/fs/cgroup/memory.current
-    if [ $((limit - used)) -lt "$bytes" ]; then bytes=$((limit - used)); fi
+    cache=$(awk '/^(in)?active_file / { sum += $2 } END { printf "%.0f", sum }' /sys/fs/cgroup/memory.stat)
+    if [ $((limit - used + cache)) -lt "$bytes" ]; then bytes=$((limit - used + cache)); fi
   fi
   echo "$bytes"
 }
@@ -37,13 +38,15 @@ need() {
     sed -n 's/^.*memory per rank: *\([0-9][0-9]*\) bytes.*$/\1/p' | head -n 1
 }
 
+# What the MPI library takes on each rank, as src/memory/budget.h counts it.
+runtime=$((160 * 1024 * 1024))
 count=$(cores)
 if [ -z "$ranks" ]; then
   offer=$(available)
   ranks=$count
   while [ "$ranks" -gt 1 ]; do
     bytes=$(need "$ranks")
-    if [ -n "$bytes" ] && [ $((ranks * bytes)) -le "$offer" ]; then break; fi
+    if [ -n "$bytes" ] && [ $((ranks * (bytes + runtime))) -le "$offer" ]; then break; fi
     ranks=$((ranks - 1))
   done
 fi
@@ -55,6 +58,8 @@ fi
 echo "gptbench $deck: $ranks ranks, $OMP_NUM_THREADS threads per rank"
 # Ctrl-C would reach the launcher, and Open MPI's kills the ranks a second later, amid a step. In a session of its
 # own the launcher gets it as SIGUSR1, which launchers forward: the ranks end after the step in hand, with a result.
+result_file() { ls -i "output/$name/result.h5" 2>/dev/null || true; }
+earlier=$(result_file)
 setsid "$build/launch" "$ranks" "$build/bin/gptbench" "$deck" "output.directory=output/$name" &
 launcher=$!
 trap 'kill -USR1 "$launcher"' INT TERM HUP
@@ -64,8 +69,8 @@ while [ -n "$running" ]; do
   wait "$launcher" || status=$? # a signal ends it, too
   kill -0 "$launcher" 2>/dev/null || running=
 done
-# A deck that is refused (2) leaves the result of an earlier run.
-if [ "$status" -ne 2 ] && [ -f "output/$name/result.h5" ]; then
+# A run that wrote none leaves the result of an earlier one.
+if [ "$(result_file)" != "$earlier" ]; then
   echo
   "$build/bin/gptpost" report -o "output/$name/report.html" "output/$name/result.h5"
 fi

@@ -51,8 +51,8 @@ _gptbench_offer_key() {
       ;;
     *) _gptbench_offer "$(_gptbench_keys "$1" "$2=")" "$before" ;;
   esac
-  # Machine and software are names, or paths.
-  case $2 in run.machine | run.software) _gptbench_offer_deck ;; esac
+  # A machine is a name, or a path.
+  if [ "$2" = run.machine ]; then _gptbench_offer_deck; fi
 }
 
 _gptbench_offer_deck() {

@@ -11,10 +11,12 @@ cat >build/launch <<'END'
 #!/bin/sh
 echo "launched $1 ranks, $OMP_NUM_THREADS threads: $3 $4"
 if [ -n "${STOPPED:-}" ]; then
-  trap 'echo "the ranks end"; exit 8' USR1
+  trap 'echo "the ranks end"; : >output/d/new; mv output/d/new output/d/result.h5; exit 8' USR1
   kill -INT "$PPID"
   for _ in 1 2 3 4 5 6 7 8 9 10; do sleep 1; done
 fi
+# A result is a new file in the place of the one before.
+if [ -z "${NO_RESULT:-}" ]; then : >output/d/new && mv output/d/new output/d/result.h5; fi
 exit "${RUN_STATUS:-0}"
 END
 cat >build/bin/gptbench <<'END'
@@ -82,6 +84,12 @@ RUN_STATUS=4
 export RUN_STATUS
 run
 if [ "$status" != 4 ] || ! grep -q "^post report" output_of_run; then fail "a failed run: status $status"; fi
+
+NO_RESULT=yes
+export NO_RESULT
+run
+if [ "$status" != 4 ] || grep -q "^post report" output_of_run; then fail "a run without a result has the report of an earlier one"; fi
+unset NO_RESULT
 
 # make passes a deck with a blank in its name on as one word.
 if command -v make >/dev/null; then
