@@ -132,8 +132,7 @@ void prune(const std::string& directory, int64_t keep, const OwnCheckpoints& own
     else if (own.damaged.count(each.files.stem) == 0)
       --keep;
   }
-  for (const std::string& path : found.leftovers)
-    if (!is_locked(path)) ::unlink(path.c_str());
+  for (const std::string& path : found.leftovers) ::unlink(path.c_str());
 }
 
 // Manifest::written_s of a checkpoint after `steps` steps: now, but behind those of the directory.

@@ -100,7 +100,6 @@ std::string keys_words(const std::vector<ReferenceGroup>& further) {
       const std::string name = group.name + "." + row.key->name;
       std::vector<std::string> values = fixed_values(*row.key);
       if (name == "run.machine") values = machines;
-      if (name == "run.software") values = software;
       if (name == "run.resume") values = {"auto", "no"};
       out += line(name + "=", values);
     }

@@ -150,8 +150,12 @@ std::string reason_of_end(int status, const ReadLimits& limits) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
     return "damaged: not decoded within " + std::to_string(limits.processor_s) +
            " s of processor time";
-  if (WIFSIGNALED(status))
-    return "damaged: HDF5 crashed on it (signal " + std::to_string(WTERMSIG(status)) + ")";
+  if (WIFSIGNALED(status)) {
+    const std::string signal = "(signal " + std::to_string(WTERMSIG(status)) + ")";
+    for (const int crash : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGTRAP})
+      if (WTERMSIG(status) == crash) return "damaged: HDF5 crashed on it " + signal;
+    return "not read: its reader was killed " + signal;  // by a user, or for want of memory
+  }
   return "damaged: its reader ended with status " + std::to_string(WEXITSTATUS(status));
 }
 

@@ -392,8 +392,9 @@ Record recovered_record(const std::string& directory, const std::string& status)
 }
 
 Record recovered_record(const std::string& directory, const std::string& status, Record record) {
-  record.steps.held_out_step.clear();  // a plan has none
-  record.steps.held_out_loss.clear();
+  StepSeries none;  // as in a plan, whatever the file holds
+  none.warmup_steps = record.steps.warmup_steps;
+  record.steps = none;
   LinesOfRun lines(record);
   for_each_line(read_steps(directory), [&](const std::string& line, int64_t) { lines.take(line); });
   summarise_steps(record, key_value<int64_t>(record, "batch", "global_batch_size"));

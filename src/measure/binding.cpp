@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t places_shown = 4;    // of the first node
 constexpr size_t warnings_shown = 4;  // of all nodes
+constexpr const char* nothing = "-";  // a field without a value, on the way between ranks
 constexpr int max_numa_nodes = 1024;  // Linux's CONFIG_NODES_SHIFT is at most 10
 
 // The lowest processor of the core that `processor` is a hardware thread of.
@@ -158,13 +159,18 @@ RankBinding own_binding(int64_t node, int64_t threads) {
 }
 
 std::string encode_binding(const RankBinding& b) {
-  return std::to_string(b.node) + ";" + std::to_string(b.threads) + ";" + core_list(b.processors) +
-         ";" + core_list(b.cores) + ";" + core_list(b.numa_nodes) + ";" + b.gpus;
+  std::string line = std::to_string(b.node) + ";" + std::to_string(b.threads);
+  for (const std::string& field :
+       {core_list(b.processors), core_list(b.cores), core_list(b.numa_nodes), b.gpus})
+    line += ";" + (field.empty() ? std::string(nothing) : field);
+  return line;
 }
 
 RankBinding decode_binding(const std::string& line) {
   std::vector<std::string> parts = split(line, ';');
   parts.resize(6);
+  for (std::string& part : parts)
+    if (part == nothing) part.clear();
   RankBinding b;
   b.node = std::atoll(parts[0].c_str());
   b.threads = std::atoll(parts[1].c_str());

@@ -18,7 +18,7 @@ std::set<int64_t> traced_ranks(const Grid& grid);
 
 // Collective. Rank 0 writes <directory>/trace.json in the Trace Event Format: one process per rank
 // (of traced_ranks()), one lane for the host (computing, issuing, waiting) and one lane per other
-// queue (its messages from start to observed completion). Throws Error(Exit::io) on rank 0.
+// queue (its messages from start to observed completion). Throws AgreedError(Exit::io).
 void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace);
 
 // The same of a projected step, whose ranks, one of each stage, are called "projected rank ...".

@@ -99,11 +99,7 @@ std::string trouble_of(MpiWorld& world, int64_t step, const StepResult& result,
   const std::string mine = "loss " + number_text(result.loss) + ", gradient norm " +
                            number_text(result.grad_norm) + " in step " + std::to_string(step + 1) +
                            "; " + reason;
-  std::string first;
-  for (const std::string& text : world.gather(reason.empty() ? reason : mine))
-    if (first.empty()) first = text;
-  world.broadcast(first);
-  return first;
+  return first_text(world, reason.empty() ? reason : mine);
 }
 
 // Collective. Calls `action`, which writes checkpoints; one that cannot be written ends the run.

@@ -136,7 +136,7 @@ void Watchdog::begin(MpiWorld& world) {
     if (!unheard.empty())
       std::fprintf(stderr,
                    "gptbench: warning: run.watchdog_s: no datagram (UDP) comes from %s "
-                   "which is not watched until one does\n",
+                   "which is not watched until one does; nor is a hung run noticed\n",
                    unheard.c_str());
   }
   Seat& seat = own();

@@ -271,7 +271,8 @@ WeightFormat format_of(const Conversion& conversion, bool from_checkpoint) {
 }  // namespace
 
 std::string convert_weights(const Conversion& conversion) {
-  const fs::file_status to = fs::status(conversion.to);
+  std::error_code ignored;  // of a path that cannot be reached: creating the file says why
+  const fs::file_status to = fs::status(conversion.to, ignored);
   if (fs::exists(to) && !fs::is_regular_file(to) && !fs::is_directory(to))
     throw Error(Exit::usage, conversion.to + ": is neither a file nor a directory; name one");
   const WeightFiles from = open_weights(conversion.from, conversion.overrides);

@@ -211,7 +211,7 @@ Inventory take_inventory(const std::string& directory) {
     const std::string arrays = stem_of(whole, ".h5"), manifest = stem_of(whole, ".manifest");
     if (arrays.empty() && manifest.empty()) continue;
     if (partial != std::string::npos) {
-      found.leftovers.push_back(path);
+      if (!is_locked(path)) found.leftovers.push_back(path);  // else a run is writing it
       continue;
     }
     if (!manifest.empty()) {

@@ -66,7 +66,7 @@ struct Inventory {
   };
   std::vector<Complete> complete;      // newest first, by the time of writing
   std::vector<std::string> unusable;   // "PATH: why", of manifests that cannot be read
-  std::vector<std::string> leftovers;  // paths of files that are not written to their end
+  std::vector<std::string> leftovers;  // paths of files that ended runs did not complete
   // Arrays that have their name, but no manifest, not even an unfinished one: copies in which it
   // was forgotten.
   std::vector<CheckpointFiles> without_manifest;

@@ -35,6 +35,9 @@ TEST(Binding, SurvivesTheWay) {
   EXPECT_EQ(back.cores, b.cores);
   EXPECT_EQ(back.numa_nodes, b.numa_nodes);
   EXPECT_EQ(back.gpus, "2,3");
+  b.numa_nodes.clear();  // Linux without NUMA
+  EXPECT_EQ(decode_binding(encode_binding(b)).gpus, "2,3");
+  EXPECT_TRUE(decode_binding(encode_binding(b)).numa_nodes.empty());
 }
 
 TEST(Binding, FollowsTheAffinityOfTheProcess) {

@@ -131,8 +131,7 @@ TEST(Inventory, ArraysWhoseManifestHasNoNameYet) {
     NewFile unnamed(manifest);
     const Inventory found = take_inventory(scratch.path(""));
     EXPECT_TRUE(found.without_manifest.empty());
-    ASSERT_EQ(found.leftovers.size(), 1u);
-    EXPECT_NE(found.leftovers[0].find("step-00000004.manifest.partial-"), std::string::npos);
+    EXPECT_TRUE(found.leftovers.empty());
     std::filesystem::copy_file(unnamed.temporary(), manifest + ".partial-0123456789abcdef");
   }
   const Inventory found = take_inventory(scratch.path(""));
