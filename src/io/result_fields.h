@@ -184,6 +184,7 @@ template <class Object, class Visit>
 void visit_projection(Object& projection, const Visit& visit) {
   visit("machine", projection.machine);
   visit("software", projection.software);
+  visit("fuses", projection.fuses);
   visit("sec_per_it_low", projection.sec_per_it_low);
   visit("sec_per_it_high", projection.sec_per_it_high);
   visit("tokens_per_s_low", projection.tokens_per_s_low);

@@ -129,10 +129,15 @@ PlannedRun planned_run(const Deck& deck, int64_t ranks, const Machine& machine,
     throw Error(Exit::usage,
                 "parallel.offload_target = 'file': profiles hold no rate of storage, so that steps "
                 "that wait for it cannot be projected; use 'host', or run the deck");
-  DeviceTraits traits = device_traits(config.run.device);
-  traits.fuses = software.fuses != 0.0;
-  traits.single_pass = false;  // of this program alone
+  const DeviceTraits traits = projected_traits(config.run.device, software.fuses != 0.0);
   return {std::move(config), traits};
+}
+
+DeviceTraits projected_traits(DeviceKind device, bool fuses) {
+  DeviceTraits traits = device_traits(device);
+  traits.fuses = fuses;
+  traits.single_pass = false;  // of this program alone
+  return traits;
 }
 
 std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& machine,

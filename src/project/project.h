@@ -36,6 +36,8 @@ struct PlannedRun {
 };
 PlannedRun planned_run(const Deck& deck, int64_t ranks, const Machine& machine,
                        const Software& software);
+// `fuses`: of the software.
+DeviceTraits projected_traits(DeviceKind device, bool fuses);
 // What a reader must know where the deck wants GPUs whose messages MPI passes; "": it does not.
 std::string library_remark(const Deck& deck, const Machine& machine);
 // In two parts: plans of one rank of each stage, which is enough for memory; then their work.

@@ -66,6 +66,7 @@ struct CommEntry {
 // of measured steps.
 struct ProjectionFacts {
   std::string machine, software;  // "": the record was measured
+  std::optional<double> fuses;    // of the software, 1 or 0; absent in files of earlier versions
   double sec_per_it_low = 0.0, sec_per_it_high = 0.0;
   double tokens_per_s_low = 0.0, tokens_per_s_high = 0.0;
   double mfu_low = 0.0, mfu_high = 0.0;

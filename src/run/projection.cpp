@@ -103,6 +103,7 @@ ProjectionFacts facts_of(const ProjectionReport& report) {
   ProjectionFacts facts;
   facts.machine = report.machine.name;
   facts.software = report.software.name;
+  facts.fuses = report.software.fuses;
   facts.sec_per_it_low = projection.low_s;
   facts.sec_per_it_high = projection.high_s;
   facts.tokens_per_s_low = projection.tokens_per_s * step_s / projection.high_s;

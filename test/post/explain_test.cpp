@@ -107,6 +107,7 @@ TEST(Explain, OffloadAndTheOptimizerOnTheHostHaveLimits) {
 TEST(Explain, AProjectionKnowsTheBubbleAndTheSlowestRank) {
   Record record = one_layer_run({0.2, 0.2});
   record.projection.machine = "a100-80";
+  record.projection.fuses = 0.0;
   for (const auto& [name, time_s] : {std::pair{"bubble", 0.3}, std::pair{"straggler", 0.1}}) {
     record.timing.push_back(record.timing[0]);
     record.timing.back().name = name;
@@ -120,6 +121,27 @@ TEST(Explain, AProjectionKnowsTheBubbleAndTheSlowestRank) {
   EXPECT_NEAR(all.bubble_s, 0.3, 1e-12);
   EXPECT_NEAR(all.imbalance_s, 0.1, 1e-12);
   EXPECT_NEAR(all.messages_s(), 0.35, 1e-12);
+}
+
+// A projection plans as its software fuses, whatever the device of this program does: a host's
+// kernels fuse nothing.
+TEST(Explain, AProjectionIsPlannedAsItsSoftwareFuses) {
+  Record record = one_layer_run({0.2});
+  record.projection.machine = "a64fx-2.0";
+  const auto calls = [&](const std::string& name) {
+    double sum = 0.0;
+    for (const OperationTime& each : account(record).operations)
+      if (each.name.rfind(name, 0) == 0) sum += each.calls;
+    return sum;
+  };
+  record.projection.fuses = 1.0;
+  EXPECT_EQ(calls("linear_gelu_forward"), 1.0);
+  EXPECT_EQ(calls("gelu_forward"), 0.0);
+  record.projection.fuses = 0.0;
+  EXPECT_EQ(calls("linear_gelu_forward"), 0.0);
+  EXPECT_EQ(calls("gelu_forward"), 1.0);
+  record.projection.fuses.reset();
+  EXPECT_THROW(account(record), Error);
 }
 
 // Waits along the pipeline axis are half as long as the others: the bubble is a third of the 0.7 s

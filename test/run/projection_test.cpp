@@ -42,6 +42,7 @@ TEST(ProjectedRecord, RegionsAndCommunicationAreTheStep) {
       if (series.name.rfind("region_", 0) == 0) sum += series.values.at(0);
     EXPECT_NEAR(sum, r.summary.rate.sec_per_it, 1e-9) << software;
     EXPECT_EQ(time_of(r, "region_overhead") > 0.0, software == std::string("fsdp"));
+    EXPECT_EQ(r.projection.fuses, software == std::string("fsdp") ? 0.0 : 1.0);
   }
 }
 
