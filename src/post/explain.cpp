@@ -14,6 +14,7 @@
 #include "plan/tasks.h"
 #include "post/explain_parts.h"
 #include "post/plan_of.h"
+#include "post/run_rates.h"
 #include "project/clock.h"
 #include "record/regions.h"
 #include "record/steps.h"
@@ -267,11 +268,18 @@ void account_bubble(StepAccount& account) {
 
 Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine) {
   const Summary& s = record.summary;
+  const std::string compute = key_text(record, "precision", "compute");
+  const bool is_fp8 = compute == "fp8";
   Ceilings ceilings;
   if (!machine) {
+    // A measured ceiling is that of bf16, also in a run with fp8 GEMMs; a known peak is that of
+    // fp8.
     const bool has_ceiling = s.gemm_ceiling.tflops > 0.0;
-    ceilings.flops_per_s = 1e12 * (has_ceiling ? s.gemm_ceiling.tflops : s.peak.tflops);
-    ceilings.fp8_flops_per_s = ceilings.flops_per_s;
+    const double tflops = has_ceiling ? s.gemm_ceiling.tflops : s.peak.tflops;
+    const double bf16_tflops = RunRates(record, {}).known_peak(Precision::bf16);
+    ceilings.fp8_flops_per_s = 1e12 * tflops;
+    ceilings.flops_per_s =
+        1e12 * (is_fp8 && bf16_tflops > 0.0 ? std::min(tflops, bf16_tflops) : tflops);
     ceilings.source = has_ceiling ? "measured GEMM ceiling of the run" : "peak of the run";
     const DeviceData* const device = find_device(s.device.name);
     if (key_text(record, "run", "device") != "cuda" || device == nullptr) return ceilings;
@@ -280,8 +288,6 @@ Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine
     return ceilings;
   }
   const bool is_tf32 = key_value<bool>(record, "precision", "tf32");
-  const std::string compute = key_text(record, "precision", "compute");
-  const bool is_fp8 = compute == "fp8";
   ceilings.flops_per_s = machine->capped_peak(is_tf32  ? "tf32"
                                               : is_fp8 ? "bf16"
                                                        : compute) *

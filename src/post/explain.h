@@ -15,7 +15,7 @@ namespace gptbench {
 
 // Rates of one rank; 0: not known.
 struct Ceilings {
-  double flops_per_s = 0.0, fp8_flops_per_s = 0.0;  // of GEMMs
+  double flops_per_s = 0.0, fp8_flops_per_s = 0.0;  // of GEMMs, and of those in fp8
   double bytes_per_s = 0.0;                         // of memory
   double host_bytes_per_s = 0.0;                    // of the host's memory, for kernels there
   double copy_bytes_per_s = 0.0;                    // of a copy between device and host
@@ -23,7 +23,8 @@ struct Ceilings {
   std::string source;                               // for the page
 };
 // Those of a profile, for the types of the record, none of copies to a file; without one those that
-// the record holds: its GEMM ceiling or peak, and the bandwidth of a known accelerator.
+// the record holds: its GEMM ceiling or peak, and the bandwidth of a known accelerator. In fp8 runs
+// GEMMs in bf16 have the peak that a known device has for them.
 Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine);
 
 // Part of a step, per rank: means over ranks and over the half of the timed steps that is nearest

@@ -223,6 +223,9 @@ std::string explain_page(const std::string& path, const Record& record,
   const auto [ceilings, account] = explained(record, profile);
   std::string limits =
       ceilings.source + ": " + format_si(ceilings.flops_per_s, "FLOP/s") +
+      (ceilings.fp8_flops_per_s > ceilings.flops_per_s
+           ? ", in fp8 " + format_si(ceilings.fp8_flops_per_s, "FLOP/s")
+           : "") +
       (ceilings.bytes_per_s > 0.0 ? ", " + format_si(ceilings.bytes_per_s, "B/s")
                                   : "; --profile adds memory and links, see gptbench --calibrate");
   return page_heading("gptbench explain") + "  file      " + path + "\n" +

@@ -51,6 +51,8 @@ class RunRates {
   double tflops(const std::string& convention, bool hardware = false) const;
   double tflops() const { return tflops(convention()); }
   double peak_tflops() const;
+  // Peak per device (per rank of a host) by the data sheet; 0: not known.
+  double known_peak(Precision type) const;
   std::string peak_source() const;
   // "0.2 TFLOP/s (deck)", per device; "" where it is not known.
   std::string peak_text() const;
@@ -63,8 +65,6 @@ class RunRates {
                                                            bool hardware) const;
 
  private:
-  // Peak per device (per rank of a host) by the data sheet; 0: not known.
-  double known_peak(Precision type) const;
   // Whether utilisations are against the data sheet's peaks of bf16 and of fp8.
   bool is_against_both() const;
 

@@ -11,6 +11,7 @@
 #include "io/reduce.h"
 #include "made_runs.h"
 #include "post/json.h"
+#include "record/flops.h"
 
 namespace gptbench {
 namespace {
@@ -204,6 +205,30 @@ TEST(Explain, Fp8WithoutAProfile) {
   ASSERT_NE(at, std::string::npos) << deck;
   deck.replace(at, std::strlen("compute = 'fp32'"), "compute = 'fp8'");
   EXPECT_NEAR(region(account(record), "linear").limit_s, 0.1, 1e-12);
+}
+
+// The peak of an fp8 run is that of fp8: 1979 TFLOP/s of an H100. Its GEMMs in bf16 reach at most
+// half as much, and a measured ceiling is that of bf16.
+TEST(Explain, GemmsInBf16OfAnFp8RunHaveThePeakOfBf16) {
+  Record record = one_layer_run({0.2, 0.3});
+  std::string& deck = record.provenance.deck_resolved;
+  deck.replace(deck.find("compute = 'fp32'"), std::strlen("compute = 'fp32'"), "compute = 'fp8'");
+  set_key(record, "run", "device", std::string("cuda"));
+  record.summary.device.name = "h100_80gb";
+  record.summary.device.clock_ghz = 1.83;
+  record.summary.gemm_ceiling.tflops = 0.0;
+  record.summary.peak = {1979.0, peak_source::known_device, ""};
+  EXPECT_EQ(ceilings_of(record, {}).flops_per_s, 1979e12);  // of an fp32 run
+  set_key(record, "precision", "compute", std::string("fp8"));
+  EXPECT_EQ(ceilings_of(record, {}).flops_per_s, 989.5e12);
+  EXPECT_EQ(ceilings_of(record, {}).fp8_flops_per_s, 1979e12);
+  const std::string page = explain_page("out/result.h5", record, "");
+  EXPECT_NE(page.find("989.5 TFLOP/s, in fp8"), std::string::npos) << page;
+  record.summary.gemm_ceiling.tflops = 700.0;
+  EXPECT_EQ(ceilings_of(record, {}).flops_per_s, 700e12);
+  record.summary.gemm_ceiling.tflops = 0.0;
+  record.summary.device.name = "an unknown one";
+  EXPECT_EQ(ceilings_of(record, {}).flops_per_s, 1979e12);
 }
 
 // A profile has a rate of its own for products in fp8: 184320 FLOP/s are a tenth of a second.
