@@ -57,14 +57,17 @@ bool is_about(const AcceptRow& row, const Record& record) {
 std::optional<double> figure_of(const Record& record, const std::string& figure) {
   const std::optional<Field> field = field_of(record, figure);
   const double* const value = field ? std::get_if<double>(&*field) : nullptr;
-  if (value == nullptr || *value < 0.0) return std::nullopt;
-  if (*value == 0.0 && !counts_from_zero(figure)) return std::nullopt;
+  if (value == nullptr) return std::nullopt;
+  if (figure.rfind("drift_percent", 0) == 0) return std::fabs(*value);  // up or down
+  // What an empty record lacks is known wherever it is there; else 0 stands for what is not known.
+  const bool is_known = !field_of(Record(), figure) || counts_from_zero(figure);
+  if (!is_known && *value <= 0.0) return std::nullopt;
   return *value;
 }
 
-// In per cent of `whole`; of 0 any difference is infinite.
+// In per cent of `whole`, which may be below 0; of 0 any difference is infinite.
 double percent_of(double difference, double whole) {
-  return difference == 0.0 ? 0.0 : 100.0 * difference / whole;
+  return difference == 0.0 ? 0.0 : 100.0 * difference / std::fabs(whole);
 }
 
 // A requirement that one run fails, and the verdict that follows; PASSED: none.

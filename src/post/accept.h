@@ -38,7 +38,7 @@ std::vector<AcceptRow> parse_spec(const std::string& path, const std::string& te
 // "more" for times, memory, power, temperature, losses, steps and tokens to a target, skipped
 // steps, errors, spreads and drifts, else "less".
 std::string worse_by_default(const std::string& figure);
-// Whether 0 is a value of the figure; other figures of 0 were not measured.
+// Whether 0 can be required of the figure: counts.
 bool counts_from_zero(const std::string& figure);
 
 GPTBENCH_CHOICE(Accepted, PASSED, FAILED, NOT_DECIDED)
@@ -48,7 +48,7 @@ struct AcceptResult {
   Accepted verdict = Accepted::PASSED;
   std::string reason;              // one line
   std::string figure;              // "": none required
-  std::optional<double> measured;  // median
+  std::optional<double> measured;  // median; of drifts, that of their sizes
   double reference = 0.0;
   double change_percent = 0.0;  // of the median against the reference
   double spread_percent = 0.0;

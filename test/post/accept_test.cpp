@@ -228,6 +228,28 @@ TEST(Accept, DriftOfEachRun) {
   EXPECT_EQ(judged("runs='made'", runs).verdict, Accepted::PASSED);
 }
 
+// A figure that can be 0 or below is no less known then. Drifts up and down are judged by size.
+TEST(Accept, ANegativeFigureIsNotMissing) {
+  std::vector<LoadedRun> runs = runs_at({100, 100, 100});
+  const auto drift = [&](double a, double b, double c) {
+    runs[0].record.summary.rate.drift_percent = a;
+    runs[1].record.summary.rate.drift_percent = b;
+    runs[2].record.summary.rate.drift_percent = c;
+    return outcome("figure='drift_percent', reference=2, tolerance=0", runs);
+  };
+  EXPECT_EQ(drift(-0.5, 0.0, -1.0),
+            "PASSED drift_percent 0.5, reference 2 (-75.0 %, 0 % allowed), 3 runs, spread "
+            "200.0 %");
+  EXPECT_EQ(drift(-8.0, -8.0, 1.0).substr(0, 24), "FAILED drift_percent 8, ");
+  runs[0].record.summary.rate.drift_percent.reset();
+  EXPECT_EQ(outcome("figure='drift_percent', reference=2", runs),
+            "NOT_DECIDED 0.h5 has no figure drift_percent");
+  std::vector<LoadedRun> cold = {run_at(100, "b.h5")};
+  cold[0].record.summary.device.temperature_c = -20.0;
+  EXPECT_EQ(outcome("figure='temperature_c', reference=80", cold).substr(0, 25),
+            "PASSED temperature_c -20,");
+}
+
 TEST(Accept, RunsThatBelongToARow) {
   LoadedRun four = run_at(400, "four.h5");
   set_key(four.record, "run", "name", std::string("wide_4"));
