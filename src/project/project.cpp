@@ -44,6 +44,21 @@ StepTime walk_step(const std::vector<Lane>& lanes, const Software& software) {
   return time;
 }
 
+// Scales regions to computing_s, and waits to the rest of the step: both times may have been lifted
+// above the lines that their parts are on.
+void add_up(StepTime& time) {
+  double regions_s = 0.0;
+  for (const double region_s : time.region_s) regions_s += region_s;
+  for (double& region_s : time.region_s) region_s *= time.computing_s / regions_s;
+  time.exposed_s = std::max(0.0, time.exposed_s);
+  time.bubble_s = std::max(0.0, time.bubble_s);
+  const double known_s = time.exposed_s + time.bubble_s;
+  if (known_s == 0.0) return;
+  const double factor = (time.sec_per_it - time.computing_s) / known_s;
+  time.exposed_s *= factor;
+  time.bubble_s *= factor;
+}
+
 // Seconds by which the slowest of all ranks computes longer than their mean.
 double straggler_s(int64_t ranks, const Machine& machine, double computing_s) {
   return machine.jitter * expected_largest(static_cast<double>(ranks)) * computing_s;
@@ -193,8 +208,11 @@ StepTime step_time(const StepWork& work, const Machine& machine, const Software&
     time.computing_s = std::max(time.computing_s, least_s);
     time.sec_per_it = std::max(time.sec_per_it, least_s);
   }
-  if (batches.fewer > 0)
-    time.sec_per_it = std::max(time.sec_per_it, least_time(work, machine, software).least_s());
+  if (batches.fewer > 0) {
+    time.sec_per_it = std::max(
+        {time.sec_per_it, time.computing_s, least_time(work, machine, software).least_s()});
+    add_up(time);
+  }
   time.straggler_s = straggler_s(work.plan().grid.size(), machine, time.computing_s);
   time.overhead_s = software.step_ms * 1e-3;
   time.sec_per_it += time.straggler_s + time.overhead_s;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <regex>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -407,14 +408,29 @@ TEST(Projection, WhatProfilesDoNotHoldIsRefused) {
   EXPECT_THROW(step_time(offload, faster, fsdp()), Error);
 }
 
+// Of a step that is walked as a whole, and of those that are extended from walks with fewer
+// micro-batches: 50 of 4 sequences on a rank, and one of a single sequence, whose kernels take more
+// than a quarter of the time.
 TEST(Projection, PartsAddUp) {
-  const StepTime time = step_time(zero3(16, 2), a100(), fsdp());
-  EXPECT_NEAR(
-      time.computing_s + time.exposed_s + time.bubble_s + time.straggler_s + time.overhead_s,
-      time.sec_per_it, 1e-9);
-  double regions = 0.0;
-  for (const double seconds : time.region_s) regions += seconds;
-  EXPECT_NEAR(regions, time.computing_s, 1e-9);
+  for (const auto& [stages, zero_stage, ranks, share] :
+       {std::tuple(1, 3, 16, 8), std::tuple(1, 0, 1, 201), std::tuple(1, 3, 8, 201),
+        std::tuple(2, 1, 8, 201)}) {
+    const int64_t replicas = ranks / stages;
+    const StepWork work =
+        step_of({"parallel.pipeline_parallel=" + std::to_string(stages),
+                 "parallel.zero_stage=" + std::to_string(zero_stage), "batch.micro_batch_size=4",
+                 "batch.global_batch_size=" + std::to_string(share * replicas)},
+                ranks);
+    EXPECT_EQ(work.batches.fewer > 0, share == 201);
+    const StepTime time = step_time(work, a100(), fsdp());
+    EXPECT_NEAR(
+        time.computing_s + time.exposed_s + time.bubble_s + time.straggler_s + time.overhead_s,
+        time.sec_per_it, 1e-9)
+        << stages << " stages, " << ranks << " ranks";
+    double regions = 0.0;
+    for (const double seconds : time.region_s) regions += seconds;
+    EXPECT_NEAR(regions, time.computing_s, 1e-9) << stages << " stages, " << ranks << " ranks";
+  }
 }
 
 TEST(Projection, LastLine) {
