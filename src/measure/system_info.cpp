@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/ether.h>
-#include <sched.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -12,10 +11,10 @@
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
-#include <memory>
 #include <set>
 #include <system_error>
 
+#include "base/processors.h"
 #include "base/text.h"
 
 extern char** environ;
@@ -53,29 +52,13 @@ std::string cpu_model(const std::string& architecture) {
   return architecture + " (CPU implementer " + implementer + ", part " + part + ")";
 }
 
-// Adds the processors that a thread may run on. Grows the mask until the kernel accepts it: nodes
-// may have more than CPU_SETSIZE processors.
-void add_processors_of(pid_t thread, std::set<int>& processors) {
-  for (int capacity = 1024; capacity <= (1 << 20); capacity *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
-        CPU_ALLOC(static_cast<size_t>(capacity)), [](cpu_set_t* set) { CPU_FREE(set); });
-    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
-    if (mask == nullptr || sched_getaffinity(thread, bytes, mask.get()) != 0) continue;
-    for (int processor = 0; processor < capacity; ++processor) {
-      if (CPU_ISSET_S(static_cast<size_t>(processor), bytes, mask.get()))
-        processors.insert(processor);
-    }
-    return;
-  }
-}
-
 // Processors of all threads: with OMP_PROC_BIND each thread, the first included, has its own.
 std::vector<int> processors_of_this_process() {
   std::set<int> processors;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error))
-    add_processors_of(static_cast<pid_t>(std::atoi(entry.path().filename().c_str())), processors);
-  if (processors.empty()) add_processors_of(0, processors);
+    processors.merge(processors_of(static_cast<pid_t>(std::atoi(entry.path().filename().c_str()))));
+  if (processors.empty()) processors = processors_of();
   return {processors.begin(), processors.end()};
 }
 

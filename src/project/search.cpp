@@ -8,9 +8,9 @@
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <thread>
 #include <tuple>
 
+#include "base/processors.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "deck/validate.h"
@@ -54,7 +54,7 @@ template <class Work, class Look>
 auto on_all_threads(const Work& work, const Look& look) {
   look();
   std::vector<std::future<decltype(work())>> parts;
-  for (unsigned t = std::max(1u, std::thread::hardware_concurrency()); t > 0; --t)
+  for (size_t t = std::max<size_t>(1, processors_of().size()); t > 0; --t)
     parts.push_back(std::async(std::launch::async, work));
   std::vector<decltype(work())> results;
   for (auto& part : parts) {
