@@ -1,10 +1,20 @@
 #include "post/csv.h"
 
+#include "base/choice.h"
 #include "base/error.h"
 #include "base/text.h"
 
 namespace gptbench {
 namespace {
+
+// First cells that begin with # and are none the less cells: what spreadsheets leave in place of a
+// figure, and headings of published tables.
+const std::vector<std::string> cells_with_hash = {
+    "#VALUE!", "#REF!", "#N/A", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "# GPUs", "# gpus"};
+
+bool is_comment(const std::string& line) {
+  return line.front() == '#' && !contains(cells_with_hash, trim(line.substr(0, line.find(','))));
+}
 
 // Reads the rows of one text from its beginning to its end.
 class Reader {
@@ -16,7 +26,7 @@ class Reader {
     while (at_ < text_.size()) {
       const size_t end = std::min(text_.find('\n', at_), text_.size());
       const std::string line = trim(text_.substr(at_, end - at_));
-      if (line.empty() || line.front() == '#') {
+      if (line.empty() || is_comment(line)) {
         at_ = end + 1;
         ++line_;
         continue;

@@ -13,7 +13,8 @@ struct CsvRow {
 };
 
 // Rows of `text`; a field in double quotes may hold commas, line breaks and doubled quotes, one
-// without is trimmed. Lines that are empty or begin with # are passed over. Throws
+// without is trimmed. Lines that are empty or begin with # are passed over, unless their first
+// cell is one that spreadsheets (#VALUE!) or published tables (# GPUs) write so. Throws
 // Error(Exit::usage) naming `path` and line where a quote is not closed.
 std::vector<CsvRow> parse_csv(const std::string& path, const std::string& text);
 

@@ -28,6 +28,18 @@ TEST(Csv, QuotesLineBreaksAndComments) {
   EXPECT_THROW(parse_csv("x.csv", "a\n\"b\n"), Error);
 }
 
+// A first cell may begin with #; a row that is commented out is none.
+TEST(Csv, CellsThatBeginWithAHashAreNoComments) {
+  const std::vector<CsvRow> rows = parse_csv(
+      "x.csv", "# GPUs,Model\n#VALUE!,7b\n #N/A ,7b\n#8,7b\n# gpus of a node, all\n#\n16,7b\n");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].fields, (Fields{"# GPUs", "Model"}));
+  EXPECT_EQ(rows[1].fields, (Fields{"#VALUE!", "7b"}));
+  EXPECT_EQ(rows[2].fields, (Fields{"#N/A", "7b"}));
+  EXPECT_EQ(rows[3].fields, (Fields{"16", "7b"}));
+  EXPECT_EQ(rows[3].line, 7u);
+}
+
 class PublishedRows : public ::testing::Test {
  protected:
   void TearDown() override { std::remove(path_); }
