@@ -91,7 +91,7 @@ Runs chosen(std::vector<LoadedRun>& runs, const Options& options) {
 }
 
 std::string table_text(const Runs& runs, const Options& options) {
-  if (runs.empty()) return "";
+  if (runs.empty()) return options.format == "json" ? tables_json({}) + "\n" : "";
   std::vector<Table> tables;
   for (const Style& style : styles)
     if (options.style == style.name) tables = style.tables(runs);

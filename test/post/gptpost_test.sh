@@ -62,6 +62,8 @@ expect 2 deck "$good" "$good";               lines err 1
 expect 7 deck "$folder/none.h5";             lines out 0
 expect 0 compare "$good" "$folder/b/result.h5"; says out "are the same"
 expect 0 table --where status=OOM "$good";   lines out 0; says err 'no run is left'
+expect 0 table --where status=OOM --format json "$good"; says err 'no run is left'
+[ "$(cat "$folder/out")" = '[]' ] || { echo "no JSON of a table without rows"; failures=$((failures + 1)); }
 expect 0 table --sort -tokens_per_s "$good"
 expect 2 table --sort -token_per_s "$good";  lines err 1; says err "no file has a figure 'token_per_s'"
 expect 2 table --where statu=OK "$good";     lines err 1; says err "no file has a figure 'statu'"
