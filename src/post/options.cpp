@@ -187,6 +187,10 @@ void check_files(Options& options) {
     options.files.erase(options.files.begin());
     if (options.files.empty()) usage("accept takes SPEC RESULT ...: no result file given");
   }
+  if (!options.write_spec.empty() && (!options.junit.empty() || options.format == "json"))
+    usage("accept --write-spec judges nothing, so that there are no verdicts for " +
+          std::string(options.junit.empty() ? "--format json" : "--junit") +
+          "; leave out one of the two");
   if (options.command == Command::convert) return check_conversion(options);
   const size_t files = options.files.size();
   if (options.command == Command::compare && files < 2)

@@ -121,6 +121,8 @@ TEST(Options, EachMistakeIsNamed) {
            {{"accept"}, "no result file"},
            {{"accept", "spec.in"}, "SPEC RESULT"},
            {{"accept", "spec.in", "a", "--junit", ""}, "a file is expected"},
+           {{"accept", "--write-spec", "s.in", "a", "--junit", "j.xml"}, "no verdicts for --junit"},
+           {{"accept", "--write-spec", "s.in", "a", "--format=json"}, "verdicts for --format json"},
            {{"accept", "spec.in", "a", "--format", "xml"}, "is none of text, json"},
        })
     EXPECT_NE(message_of(c.arguments).find(c.contains), std::string::npos)
