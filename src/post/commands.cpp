@@ -8,6 +8,7 @@
 #include <map>
 #include <new>
 #include <set>
+#include <utility>
 
 #include "base/build_info.h"
 #include "base/error.h"
@@ -119,13 +120,13 @@ std::string runs_json(const std::vector<LoadedRun>& runs, const Options& options
 
 // The groups of `compare` that hold runs: those between "--"; else two files, or runs of equal
 // run.name.
-std::vector<std::vector<LoadedRun>> compared_groups(const std::vector<LoadedRun>& runs,
+std::vector<std::vector<LoadedRun>> compared_groups(std::vector<LoadedRun> runs,
                                                     const Options& options) {
   std::map<size_t, std::vector<LoadedRun>> groups;
   std::vector<std::string> names;
   size_t next = 0;
   for (size_t file = 0; file < options.files.size() && next < runs.size(); ++file) {
-    const LoadedRun& run = runs[next];
+    LoadedRun& run = runs[next];
     if (run.path != options.files[file]) continue;  // could not be read
     ++next;
     size_t group = file;
@@ -138,7 +139,7 @@ std::vector<std::vector<LoadedRun>> compared_groups(const std::vector<LoadedRun>
       group = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
       if (group == names.size()) names.push_back(name);
     }
-    groups[group].push_back(run);
+    groups[group].push_back(std::move(run));
   }
   std::vector<std::vector<LoadedRun>> held;
   for (auto& group : groups) held.push_back(std::move(group.second));
@@ -146,12 +147,13 @@ std::vector<std::vector<LoadedRun>> compared_groups(const std::vector<LoadedRun>
 }
 
 // Each group against the first.
-std::string compare_text(const std::vector<LoadedRun>& runs, const Options& options) {
+std::string compare_text(std::vector<LoadedRun> runs, const Options& options) {
   require_different_runs(runs, "compare");
-  const std::vector<std::vector<LoadedRun>> groups = compared_groups(runs, options);
-  if (groups.size() < 2 && runs.size() == options.files.size())
+  const bool all_read = runs.size() == options.files.size();
+  const std::vector<std::vector<LoadedRun>> groups = compared_groups(std::move(runs), options);
+  if (groups.size() < 2 && all_read)
     throw Error(Exit::usage, "compare: all runs have the name '" +
-                                 key_text(runs[0].record, "run", "name") +
+                                 key_text(groups[0][0].record, "run", "name") +
                                  "'; write -- between the two groups");
   return compare_groups(groups, options.min_percent);
 }
@@ -170,7 +172,7 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
     write_output(file, report_page(views, {options.over}));
     return "report: " + file + "\n";
   }
-  if (options.command == Command::compare) return compare_text(runs, options);
+  if (options.command == Command::compare) return compare_text(std::move(runs), options);
   if (options.command == Command::deck)
     return runs.empty() ? "" : runs.front().record.provenance.deck_resolved;
   if (options.format == "json") return runs_json(runs, options);

@@ -21,14 +21,11 @@ int exit_status_of(const std::function<int()>& body);
 // The page of `show`: 80 columns.
 std::string show_page(const std::string& path, const Record& record);
 
-// The page of `compare`, B against A, at least one run each. Its first line says whether B is
-// slower, faster, no different, not decided or not comparable. Then each figure (medians over
-// runs), B / A, its bounds (post/noise.h) and whether B is better or worse: of single runs from the
-// spread of the timed steps, else from that of the runs, where a difference counts from
-// `min_percent`.
-std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<LoadedRun>& b,
-                         double min_percent);
-// B, C, ... against A, the first group: all answers, a line each, then the page of each.
+// The page of `compare`: B, C, ... against A, the first group, each of at least one run. First a
+// line for each that says whether it is slower, faster, no different, not decided or not
+// comparable. Then for each its figures (medians over runs), B / A, its bounds (post/noise.h) and
+// whether B is better or worse: of single runs from the spread of the timed steps, else from that
+// of the runs, where a difference counts from `min_percent`.
 std::string compare_groups(const std::vector<std::vector<LoadedRun>>& groups, double min_percent);
 
 }  // namespace gptbench

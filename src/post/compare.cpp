@@ -487,8 +487,4 @@ std::string compare_groups(const std::vector<RunGroup>& groups, double min_perce
   return answers + pages;
 }
 
-std::string compare_page(const RunGroup& a, const RunGroup& b, double min_percent) {
-  return compare_groups({a, b}, min_percent);
-}
-
 }  // namespace gptbench

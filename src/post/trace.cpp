@@ -62,7 +62,6 @@ TraceFile parse_trace(const std::string& text) {
     span.rank = rank;
     span.lane = integer_of(line, "tid", 0);
     span.micro_batch = integer_of(line, "micro_batch", -1);
-    span.layer = integer_of(line, "layer", -1);
     span.begin_us = begin;
     span.end_us = begin + duration;
     span.bytes = bytes_of(line);

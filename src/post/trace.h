@@ -10,7 +10,7 @@ namespace gptbench {
 
 struct TraceSpan {
   std::string name, category, program;
-  int rank = 0, lane = 0, micro_batch = -1, layer = -1;
+  int rank = 0, lane = 0, micro_batch = -1;
   double begin_us = 0.0, end_us = 0.0;  // since the step's beginning on this rank
   int64_t bytes = 0;                    // payload of a message
 };

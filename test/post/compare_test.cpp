@@ -12,6 +12,11 @@
 namespace gptbench {
 namespace {
 
+std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<LoadedRun>& b,
+                         double min_percent) {
+  return compare_groups({a, b}, min_percent);
+}
+
 // `compare` of one run each.
 std::string page_of(const Record& a, const Record& b) {
   return compare_page({{"a.h5", a, {}}}, {{"b.h5", b, {}}}, 1.5);

@@ -143,7 +143,7 @@ TEST(Pages, Compare) {
     run.record.outcome.status = "INVALID";
   }
   b[1].record.summary.nodes = 2;
-  expect_page("compare.txt", compare_page(a, b, 1.5));
+  expect_page("compare.txt", compare_groups({a, b}, 1.5));
 }
 
 TEST(Pages, Accept) {

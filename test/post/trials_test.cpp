@@ -107,7 +107,7 @@ TEST(Trials, MfuAboveOneHundredPercentIsNeverBare) {
     EXPECT_EQ(rows.find("\"notes\": [\"WARNING: MFU above 100 %") != std::string::npos, above)
         << rows;
     EXPECT_EQ(warns(record_json("f", runs[0].record)), above);
-    const std::string comparison = compare_page({timed(1.0, 0.0404)}, runs, 1.5);
+    const std::string comparison = compare_groups({{timed(1.0, 0.0404)}, runs}, 1.5);
     EXPECT_EQ(comparison.find("\nB: WARNING: MFU above 100 %") != std::string::npos, above)
         << comparison;
     EXPECT_EQ(comparison.find("\nA: WARNING"), std::string::npos);
