@@ -30,6 +30,12 @@ const std::vector<std::string>& layout_keys() {
   return keys;
 }
 
+bool is_kept(const Deck& deck, const std::string& key) {
+  const size_t dot = key.find('.');
+  const Origin::Kind kind = deck.origin(key.substr(0, dot), key.substr(dot + 1)).kind;
+  return kind == Origin::Kind::command_line || kind == Origin::Kind::sweep;
+}
+
 std::vector<std::string> settings_of(const Layout& layout, int64_t data_parallel,
                                      int64_t global_batch_size) {
   Config config;

@@ -24,6 +24,9 @@ void set_layout(Config& config, const Layout& layout);
 
 // Keys that a search sets, "group.key": those of Layout, data_parallel, global_batch_size.
 const std::vector<std::string>& layout_keys();
+// Whether a search keeps the deck's value of such a key: it stands on the command line, or belongs
+// to the row of a sweep.
+bool is_kept(const Deck& deck, const std::string& key);
 // A layout of so many replicas as settings of these keys, "group.key=value".
 std::vector<std::string> settings_of(const Layout& layout, int64_t data_parallel,
                                      int64_t global_batch_size);

@@ -84,7 +84,7 @@ LayoutSpace::LayoutSpace(const Deck& deck, int64_t ranks) : deck_(deck), ranks_(
                     "; where batch.global_batch_size is not given a search takes that "
                     "of the deck's own layout: give it");
   }
-  if (!is_fixed("parallel.data_parallel")) deck_.config.parallel.data_parallel = 0;
+  if (!is_kept(deck_, "parallel.data_parallel")) deck_.config.parallel.data_parallel = 0;
   const ParallelConfig& parallel = deck_.config.parallel;
   for (const int64_t tensor : axis("parallel.tensor_parallel", parallel.tensor_parallel))
     for (const int64_t context : axis("parallel.context_parallel", parallel.context_parallel))
@@ -101,7 +101,7 @@ LayoutSpace::LayoutSpace(const Deck& deck, int64_t ranks) : deck_(deck), ranks_(
 }
 
 std::vector<RankOrder> LayoutSpace::orders_of(const Grid& grid, double ranks_per_node) const {
-  if (is_fixed("parallel.rank_order")) return {deck_.config.parallel.rank_order};
+  if (is_kept(deck_, "parallel.rank_order")) return {deck_.config.parallel.rank_order};
   std::vector<RankOrder> orders;
   std::set<std::vector<Axis>> seen;
   for (size_t i = 0; i < names_of(RankOrder{}).size(); ++i) {
@@ -115,27 +115,22 @@ std::vector<RankOrder> LayoutSpace::orders_of(const Grid& grid, double ranks_per
   return orders;
 }
 
-bool LayoutSpace::is_fixed(const std::string& key) const {
-  const size_t dot = key.find('.');
-  return deck_.origin(key.substr(0, dot), key.substr(dot + 1)).kind == Origin::Kind::command_line;
-}
-
 template <class T>
 std::vector<T> LayoutSpace::values(const std::string& key, const T& fixed,
                                    std::vector<T> all) const {
-  return is_fixed(key) ? std::vector<T>{fixed} : std::move(all);
+  return is_kept(deck_, key) ? std::vector<T>{fixed} : std::move(all);
 }
 
 std::vector<int64_t> LayoutSpace::axis(const std::string& key, int64_t fixed) const {
   return values(key, fixed, divisors_of(ranks_));
 }
 
-// Schedules with their virtual stages. Of what stands on the command line and does not go
-// together one is left, so that it is counted as refused.
+// Schedules with their virtual stages. Of what is kept and does not go together one is
+// left, so that it is counted as refused.
 std::vector<std::pair<PipelineSchedule, int64_t>> LayoutSpace::schedules(int64_t stages) const {
   const ParallelConfig& parallel = deck_.config.parallel;
-  const bool is_kind_fixed = is_fixed("parallel.pipeline_schedule"),
-             are_stages_fixed = is_fixed("parallel.virtual_stages");
+  const bool is_kind_fixed = is_kept(deck_, "parallel.pipeline_schedule"),
+             are_stages_fixed = is_kept(deck_, "parallel.virtual_stages");
   using Kinds = std::vector<PipelineSchedule>;
   std::vector<std::pair<PipelineSchedule, int64_t>> all;
   for (const PipelineSchedule kind : values<PipelineSchedule>(

@@ -46,8 +46,7 @@ class LayoutSpace {
   std::vector<RankOrder> orders_of(const Grid& grid, double ranks_per_node) const;
 
  private:
-  bool is_fixed(const std::string& key) const;
-  // `fixed` where the key stands on the command line.
+  // `fixed` where the key is kept.
   template <class T>
   std::vector<T> values(const std::string& key, const T& fixed, std::vector<T> all) const;
   std::vector<int64_t> axis(const std::string& key, int64_t fixed) const;

@@ -1,6 +1,6 @@
 // The layouts that a deck can have on a number of ranks, by projected time.
 //
-// A search varies the keys of Layout; a key that stands on the command line stays as it is. The
+// A search varies the keys of Layout but those that are kept (project/layout.h). The
 // global batch is that of the deck, so that all layouts do the same work: where the deck leaves it
 // open, that of its own layout. data_parallel is what a layout leaves of the ranks. Values tried:
 //   sizes of axes     divisors of the ranks
@@ -64,6 +64,10 @@ constexpr int64_t all_layouts = std::numeric_limits<int64_t>::max();
 LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
                             const Software& software, int64_t top, const SearchWatch& watch = {},
                             int64_t max_layouts = all_layouts);
+
+// The deck with its own layout where the ranks can have it, else with the first that a search would
+// find legal, whether it fits in memory or not. Throws Error(Exit::usage) where there is none.
+Deck with_legal_layout(const Deck& deck, int64_t ranks);
 
 // "cut after 12,987 of 97,575 layouts"; "" of a search that was not cut.
 std::string cut_remark(const LayoutSearch& search);

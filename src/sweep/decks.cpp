@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/file_bytes.h"
+#include "sweep/rows.h"
 
 namespace gptbench {
 
@@ -108,7 +109,7 @@ struct SubmitLines {
 
 // Writes the list of decks of an array job; returns the lines that submit it.
 SubmitLines array_job(const std::string& directory, const JobShape& layout,
-                      const std::vector<std::string>& paths) {
+                      const std::vector<std::string>& lines_of_rows) {
   std::string name = std::to_string(layout.nodes) + "x" + std::to_string(layout.ranks_per_node);
   std::string ntasks, ranks, pass_ranks;
   if (layout.ranks != layout.nodes * layout.ranks_per_node) {
@@ -120,11 +121,10 @@ SubmitLines array_job(const std::string& directory, const JobShape& layout,
   std::string rows = "# Rows of " + std::to_string(layout.nodes) + " nodes with " +
                      std::to_string(layout.ranks_per_node) +
                      " ranks each, for jobscripts/array.slurm.\n";
-  // xargs, which reads the list in array.slurm, takes quotes as a shell does.
-  for (const std::string& path : paths) rows += shell_word(path) + "\n";
+  for (const std::string& line : lines_of_rows) rows += line + "\n";
   const std::string list = directory + "/" + name + ".rows";
   write_file(list, rows);
-  const std::string count = std::to_string(paths.size());
+  const std::string count = std::to_string(lines_of_rows.size());
   const std::string nodes = std::to_string(layout.nodes);
   const std::string per_node = std::to_string(layout.ranks_per_node);
   SubmitLines lines;
@@ -157,12 +157,15 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
     if (sweep.is_pruned(row) || !left_out[r].empty()) continue;
     const std::string path = directory + "/" + row.name + ".in";
     write_file(path, row_deck_text(sweep, row));
-    layouts[{row.nodes, row.ranks_per_node, row.ranks}].push_back(path);
+    // xargs, which reads the list in array.slurm, takes quotes as a shell does.
+    std::string line = shell_word(path);
+    for (const std::string& setting : kept_layout(row)) line += " " + shell_word(setting);
+    layouts[{row.nodes, row.ranks_per_node, row.ranks}].push_back(line);
     ++written;
   }
   std::string sbatch, pjsub;
-  for (const auto& [layout, paths] : layouts) {
-    const SubmitLines lines = array_job(directory, layout, paths);
+  for (const auto& [layout, rows] : layouts) {
+    const SubmitLines lines = array_job(directory, layout, rows);
     sbatch += lines.sbatch;
     pjsub += lines.pjsub;
   }

@@ -14,6 +14,7 @@
 #include "io/guarded_read.h"
 #include "measure/job_limit.h"
 #include "project/layout.h"
+#include "project/search.h"
 #include "run/assemble_record.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"
@@ -23,8 +24,14 @@
 namespace gptbench {
 namespace {
 
+bool is_searched(const SweepRow& row) {
+  return row.deck.config.run.layout == LayoutKind::auto_;
+}
+
+// A layout that only the row's run will choose is represented by a legal one.
 Config row_config(const SweepRow& row) {
-  Config config = resolve(row.deck, row.ranks);
+  Config config =
+      resolve(is_searched(row) ? with_legal_layout(row.deck, row.ranks) : row.deck, row.ranks);
   resolve_device(config);
   return config;
 }
@@ -54,7 +61,8 @@ bool is_left_open(const Key& key, const SweepRow& row) {
   if (key.group == "run" && key.name == "mpi_arrays") return run.mpi_arrays == MpiArrays::auto_;
   // Where it was found, and when it would have been ended.
   if (key.full_name() == "output.directory" || key.full_name() == "run.time_limit_s") return true;
-  return run.layout == LayoutKind::auto_ && contains(layout_keys(), key.full_name());
+  return is_searched(row) && contains(layout_keys(), key.full_name()) &&
+         !is_kept(row.deck, key.full_name());
 }
 
 bool is_of(const Record& record, const SweepRow& row, const Config& config) {
@@ -166,7 +174,8 @@ std::vector<std::string> too_large(const Sweep& sweep) {
   if (sweep.config.prune != Prune::memory) return reasons;
   for (size_t r = 0; r < sweep.rows.size(); ++r) {
     const SweepRow& row = sweep.rows[r];
-    if (!row.refused.empty()) continue;
+    // A search takes what fits.
+    if (!row.refused.empty() || is_searched(row)) continue;
     const double cap = row.deck.config.memory.device_memory_gib * static_cast<double>(GiB);
     if (cap <= 0.0)
       throw Error(Exit::usage, sweep.path +
@@ -180,6 +189,18 @@ std::vector<std::string> too_large(const Sweep& sweep) {
                    format_bytes(static_cast<int64_t>(cap));
   }
   return reasons;
+}
+
+std::vector<std::string> kept_layout(const SweepRow& row) {
+  std::vector<std::string> settings;
+  if (!is_searched(row)) return settings;
+  for (const std::string& name : layout_keys()) {
+    if (!is_kept(row.deck, name)) continue;
+    const size_t dot = name.find('.');
+    const Key& key = *find_key(name.substr(0, dot), name.substr(dot + 1));
+    settings.push_back(name + "=" + format_value(key, key.get(row.deck.config)));
+  }
+  return settings;
 }
 
 std::string row_directory(const SweepRow& row) {
@@ -213,13 +234,21 @@ std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
   if (pattern.find("{deck}") == std::string::npos) words.push_back("{deck}");
   if (nodes_left_out.empty())
     words.erase(std::remove(words.begin(), words.end(), "{exclude}"), words.end());
+  // Behind the deck; within a word, as that of a shell's -c, as part of it.
+  const std::vector<std::string> kept = kept_layout(row);
+  const auto place = std::find(words.begin(), words.end(), "{deck}");
+  std::string deck_words = deck;
+  if (place != words.end())
+    words.insert(place + 1, kept.begin(), kept.end());
+  else if (!kept.empty())
+    deck_words += " " + join(kept, " ");
   for (std::string& word : words)
     word = filled_in(word, {{"ranks_per_node", std::to_string(row.ranks_per_node)},
                             {"ranks", std::to_string(row.ranks)},
                             {"nodes", std::to_string(row.nodes)},
                             {"name", row.name},
                             {"program", program},
-                            {"deck", deck},
+                            {"deck", deck_words},
                             {"output", row_output(row)},
                             {"exclude", "--exclude=" + nodes_left_out}});
   return words;

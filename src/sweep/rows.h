@@ -19,11 +19,17 @@ Plan row_plan(const SweepRow& row);
 // row has no memory.device_memory_gib.
 std::vector<std::string> too_large(const Sweep& sweep);
 
+// Where the row's run searches its layout: the keys of the layout that the sweep or its command
+// line sets, "group.key=value". A search keeps what stands on its command line, not what the deck
+// says.
+std::vector<std::string> kept_layout(const SweepRow& row);
+
 std::string row_directory(const SweepRow& row);
 // <directory of the row>/output.txt: what its job prints.
 std::string row_output(const SweepRow& row);
 // Argument vector of the row's job: the launcher with {ranks}, {nodes}, {ranks_per_node}, {name},
 // {output}, {program} and {deck} filled in, program and deck appended where it does not name them.
+// The row's kept_layout() follows the deck.
 // {exclude} is "--exclude=NODES", or no word where no node is left out.
 std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
                                      const std::string& program, const std::string& deck,

@@ -13,6 +13,7 @@
 #include "deck/binder.h"
 #include "deck/validate.h"
 #include "deck/values.h"
+#include "project/search.h"
 #include "sweep/batch.h"
 #include "sweep/values.h"
 
@@ -409,9 +410,12 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
       set_global_batch(
           row, quantity(values, "global_batch_tokens", sweep.config.global_batch_tokens),
           quantity(values, "gradient_accumulation", sweep.config.gradient_accumulation));
-      validate(row.deck);
-      check_ranks(row.deck, row.ranks);
-      fix_ranks(row);
+      const LayoutFrom layout = layout_from(config);
+      validate(row.deck, layout);
+      if (layout == LayoutFrom::search)
+        with_legal_layout(row.deck, row.ranks);
+      else
+        fix_ranks(row);
     } catch (const Error& error) {
       row.refused = error.what();
     }

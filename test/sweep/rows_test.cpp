@@ -17,13 +17,14 @@ namespace {
 
 class RowResult : public testing::Test {
  protected:
-  explicit RowResult(const std::string& setting = "run.find_largest=none") {
+  explicit RowResult(const std::string& setting = "run.find_largest=none",
+                     const std::string& other = "run.verify=true") {
     const Sweep sweep =
         expand_sweep("s.in",
                      "&model num_layers = 1, hidden_size = 16, num_attention_heads = 4,\n"
                      "  vocab_size = 32, seq_length = 8 /\n"
                      "&sweep vary(1) = 'ranks = 2' /\n",
-                     {"output.directory=" + directory_, setting});
+                     {"output.directory=" + directory_, setting, other});
     row_ = sweep.rows.at(0);
     std::filesystem::create_directories(row_directory(row_));
     record_ = record_without_result(sweep, row_, {}, "", "", false);
@@ -122,6 +123,57 @@ TEST_F(RowResultOfSearchedLayout, MayHaveFoundItsLayout) {
   EXPECT_TRUE(is_taken_with("parallel", "tensor_parallel", int64_t{2}));
   EXPECT_TRUE(is_taken_with("batch", "micro_batch_size", int64_t{7}));
   EXPECT_FALSE(is_taken_with("model", "num_layers", int64_t{2}));
+}
+
+class RowResultOfKeptLayout : public RowResult {
+ protected:
+  RowResultOfKeptLayout() : RowResult("run.layout=auto", "parallel.tensor_parallel=2") {}
+};
+
+TEST_F(RowResultOfKeptLayout, HasWhatTheSweepSets) {
+  EXPECT_TRUE(is_taken_with("batch", "micro_batch_size", int64_t{7}));
+  EXPECT_FALSE(is_taken_with("parallel", "tensor_parallel", int64_t{1}));
+}
+
+Sweep small_sweep(const std::string& keys, const std::vector<std::string>& overrides) {
+  return expand_sweep("s.in",
+                      "&model num_layers = 1, hidden_size = 16, num_attention_heads = 4,\n"
+                      "  vocab_size = 32, seq_length = 8 /\n&sweep ranks = 4, " +
+                          keys + " /\n",
+                      overrides);
+}
+
+// What the sweep or its command line sets of the layout stands behind the deck, where the search of
+// the row's run keeps it.
+TEST(SearchedLayout, KeepsTheKeysOfTheSweep) {
+  using Words = std::vector<std::string>;
+  const auto command = [](const std::string& launcher, const std::string& layout) {
+    const Sweep sweep = small_sweep(
+        "vary(1) = 'pipeline_parallel = 1', launcher = " + launcher,
+        {"run.layout=" + layout, "parallel.rank_order=tp_cp_dp_pp", "batch.global_batch_size=8"});
+    return row_command(sweep, sweep.rows.at(0), "gptbench", "deck.in");
+  };
+  const Words kept = {"parallel.pipeline_parallel=1", "parallel.rank_order='tp_cp_dp_pp'",
+                      "batch.global_batch_size=8"};
+  EXPECT_EQ(command("'a'", "auto"), (Words{"a", "gptbench", "deck.in", kept[0], kept[1], kept[2]}));
+  EXPECT_EQ(command("'a {deck} b {program}'", "auto"),
+            (Words{"a", "deck.in", kept[0], kept[1], kept[2], "b", "gptbench"}));
+  EXPECT_EQ(
+      command("'sh -c \"{program} {deck}; b\"'", "auto"),
+      (Words{"sh", "-c", "gptbench deck.in " + kept[0] + " " + kept[1] + " " + kept[2] + "; b"}));
+  EXPECT_EQ(command("'a'", "given"), (Words{"a", "gptbench", "deck.in"}));
+}
+
+// A row that a memory of 0.06 GiB does not hold with its own batch and layout.
+TEST(TooLarge, JudgesWhatARunMayTake) {
+  const auto reason = [](const std::string& setting) {
+    return too_large(small_sweep("vary(1) = 'seed = 1', prune = 'memory'",
+                                 {"run.device=host", "memory.device_memory_gib=0.06",
+                                  "batch.micro_batch_size=65536", setting}))
+        .at(0);
+  };
+  EXPECT_NE(reason("run.find_largest=none"), "");
+  EXPECT_EQ(reason("run.layout=auto"), "");
 }
 
 }  // namespace

@@ -247,6 +247,20 @@ TEST(Sweep, RefusedRowsSayWhy) {
   EXPECT_NE(all.find("\n2 rows, 1 refused\n"), std::string::npos) << all;
 }
 
+// run.layout = 'auto': a row is refused where no layout suits that the search of its run may
+// choose.
+TEST(Sweep, SearchedLayoutsNeedNotBeThoseOfTheDeck) {
+  const auto refusal = [](const std::string& row, const std::string& layout) {
+    const Sweep sweep = sweep_of(row + "\nranks = 8 /\n&parallel context_parallel = 3",
+                                 {"run.layout=" + layout, "batch.global_batch_size=8"});
+    return sweep.rows.at(0).refused;
+  };
+  EXPECT_NE(refusal("vary(1) = 'tensor_parallel = 4'", "given"), "");
+  EXPECT_EQ(refusal("vary(1) = 'tensor_parallel = 4'", "auto"), "");
+  const std::string no_layout = refusal("vary(1) = 'tensor_parallel = 8'", "auto");
+  EXPECT_NE(no_layout.find("nor can 8 ranks have another layout"), std::string::npos) << no_layout;
+}
+
 TEST(Sweep, TableOfOneRow) {
   EXPECT_EQ(sweep_table(sweep_of("vary(1) = 'seed = 7'\nranks = 2"), Texts(1)),
             "Sweep base: 1 row, 1 to run.\nrow  ranks  nodes  seed\n  1      2      1  7\n"

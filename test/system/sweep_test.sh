@@ -411,6 +411,9 @@ sweeps 0 pruned.in memory.device_memory_gib=0.06 sweep.ranks_per_node=2 --write-
 # shellcheck disable=SC2016  # the text of the script
 grep -qx 'rows 2x2-3 --array=1-2 --nodes=2 --ntasks-per-node=2 --ntasks=3 "$@" "$scripts/array.slurm" uneven/2x2-3.rows' "$work/uneven/submit.sh" ||
   fail "$(cat "$work/uneven/submit.sh")"
+# Where the run of a row searches its layout, what the sweep sets of it stands behind the deck.
+sweeps 0 "$decks/ranks.in" run.layout=auto --write-decks "$work/auto"
+grep -qx "$work/auto/tiny-ranks_1-zero_stage_3.in parallel.zero_stage=3" "$work/auto/1x1.rows" || fail "$(cat "$work/auto/1x1.rows")"
 case="plan of a row"
 "$GPTBENCH" --plan "$work/rows/tiny-ranks_3-zero_stage_3.in" >out 2>err || fail "cannot be planned"
 grep -q '= 3 ranks' out || fail "the deck does not say its ranks"
