@@ -181,8 +181,11 @@ std::vector<std::string> too_large(const Sweep& sweep) {
       throw Error(Exit::usage, sweep.path +
                                    ": sweep.prune = 'memory' needs memory.device_memory_gib, "
                                    "the memory that a rank may use");
-    const HighestNeed fullest =
-        highest_need(row_config(row), row.ranks, device_traits(row_config(row).run.device));
+    const Config config = row_config(row);
+    const BatchCandidates candidates(row.deck, config);
+    // A search for the largest batch may end with the smallest.
+    const HighestNeed fullest = highest_need(candidates.is_requested() ? candidates.at(1) : config,
+                                             row.ranks, device_traits(config.run.device));
     if (static_cast<double>(fullest.bytes) > cap)
       reasons[r] = "rank " + std::to_string(fullest.rank) + " needs " +
                    format_bytes(fullest.bytes) + ", device_memory_gib allows " +

@@ -173,6 +173,7 @@ TEST(TooLarge, JudgesWhatARunMayTake) {
         .at(0);
   };
   EXPECT_NE(reason("run.find_largest=none"), "");
+  EXPECT_EQ(reason("run.find_largest=micro_batch"), "");
   EXPECT_EQ(reason("run.layout=auto"), "");
 }
 
