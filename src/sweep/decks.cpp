@@ -83,11 +83,20 @@ std::string submit_script(const std::string& directory, const std::string& sbatc
   return text + "if command -v pjsub >/dev/null; then\n" + pjsub_start + pjsub + pjsub_end +
          "exit\nfi\n"
          "jobs=\n"
+         "# Task numbers of an array stay below MaxArraySize: what goes beyond is a further "
+         "array.\n"
+         "limit=$(scontrol show config 2>/dev/null | sed -n 's/^MaxArraySize *= *//p')\n"
+         "if [ \"${limit:-0}\" -lt 2 ]; then limit=1001; fi\n"
          "rows() {\n"
-         "  name=$1 && shift\n"
-         "  job=$(GPTBENCH_OUTPUT=$output/$name sbatch --parsable \"$@\")\n"
-         "  jobs=$jobs:${job%%;*}\n"
-         "  echo \"rows of $name: job ${job%%;*}\"\n"
+         "  name=$1 left=$2 skipped=0 && shift 2\n"
+         "  while [ \"$left\" -gt 0 ]; do\n"
+         "    tasks=$left\n"
+         "    if [ \"$tasks\" -ge \"$limit\" ]; then tasks=$((limit - 1)); fi\n"
+         "    job=$(GPTBENCH_OUTPUT=$output/$name sbatch --parsable --array=1-$tasks \"$@\" "
+         "$skipped)\n"
+         "    jobs=$jobs:${job%%;*} left=$((left - tasks)) skipped=$((skipped + tasks))\n"
+         "    echo \"rows of $name: job ${job%%;*}\"\n"
+         "  done\n"
          "}\n" +
          sbatch +
          "job=$(sbatch --parsable \"$@\" --dependency=\"afterany$jobs\" --kill-on-invalid-dep=yes "
@@ -128,7 +137,7 @@ SubmitLines array_job(const std::string& directory, const JobShape& layout,
   const std::string nodes = std::to_string(layout.nodes);
   const std::string per_node = std::to_string(layout.ranks_per_node);
   SubmitLines lines;
-  lines.sbatch = "rows " + name + " --array=1-" + count + " --nodes=" + nodes +
+  lines.sbatch = "rows " + name + " " + count + " --nodes=" + nodes +
                  " --ntasks-per-node=" + per_node + ntasks + " \"$@\" \"$scripts/array.slurm\" " +
                  shell_word(list) + "\n";
   lines.pjsub = "export ROWS=" + shell_word(list) + " RANKS_PER_NODE=" + per_node + ranks +

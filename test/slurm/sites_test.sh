@@ -139,6 +139,11 @@ for ((task = 1; task <= tasks; ++task)); do
   SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_JOB_ID=8 SLURM_JOB_ID=9 SLURM_NTASKS=$ranks SLURM_JOB_END_TIME=1 bash "$@" >>tasks || exit
 done
 SBATCH
+cat >bin/scontrol <<'SCONTROL'
+#!/bin/sh
+echo "MaxArraySize            = ${MAX_ARRAY_SIZE:-1001}"
+SCONTROL
+chmod +x bin/scontrol
 { cat small.in && echo "&sweep vary(1) = 'run.seed = 1, 2', vary(2) = 'ranks = 1, 2' /"; } >tree/rows.in
 for directory in plain -w "it's; \$(a) b"; do
   rm -f tree/submitted tree/tasks
@@ -154,6 +159,14 @@ for directory in plain -w "it's; \$(a) b"; do
         fail "rows in '$directory': $(cat tree/tasks)"
     done
   done
+done
+# Rows of a layout that are more than an array may have tasks go into several.
+rm -f tree/submitted tree/tasks
+(cd tree && MAX_ARRAY_SIZE=2 sh plain/submit.sh) >out 2>&1 || fail "rows in small arrays: $(cat out)"
+[ "$(grep -c -- '--array=1-1 .* plain/1x[12].rows [01]$' tree/submitted)" -eq 4 ] || fail "arrays of one task: $(cat tree/submitted)"
+contains tree/submitted '--dependency=afterany:1:2:3:4 '
+for ranks in 1 2; do
+  for seed in 1 2; do contains tree/tasks " plain/small-seed_$seed-ranks_$ranks.in output.directory=output/plain/1x$ranks/$seed$"; done
 done
 for directory in $'w\nnl' $'w\033esc' $'w\177'; do
   (cd tree && "$GPTBENCH" --sweep rows.in --write-decks "$directory") >out 2>&1
@@ -236,6 +249,7 @@ refused 'not inside of a job' bash "$scripts/gptbench.slurm" small.in
 refused 'no program ./nothing' SLURM_JOB_ID=1 GPTBENCH=./nothing bash "$scripts/gptbench.slurm" small.in
 refused 'GPTBENCH_SITE=none.env' SLURM_JOB_ID=1 GPTBENCH_SITE=none.env bash "$scripts/gptbench.slurm" small.in
 refused 'one directory or list' bash "$scripts/array.slurm"
+refused "'two' behind the rows" bash "$scripts/array.slurm" rows.txt two
 refused 'not a task of an array' bash "$scripts/array.slurm" rows.txt
 echo "small.in 'open" >open.txt
 refused 'row 1 of open.txt: quotes are not closed' SLURM_ARRAY_TASK_ID=1 bash "$scripts/array.slurm" open.txt

@@ -402,14 +402,14 @@ sweeps 0 "$decks/ranks.in" --write-decks "$work/rows"
   fail "wrote $(cd "$work/rows" && echo *)"
 [ "$(sed 1d "$work/rows/1x3.rows")" = "$work/rows/tiny-ranks_3-zero_stage_0.in
 $work/rows/tiny-ranks_3-zero_stage_3.in" ] || fail "$(cat "$work/rows/1x3.rows")"
-[ "$(grep '^rows ' "$work/rows/submit.sh")" = "rows 1x1 --array=1-2 --nodes=1 --ntasks-per-node=1 \"\$@\" \"\$scripts/array.slurm\" $work/rows/1x1.rows
-rows 1x3 --array=1-2 --nodes=1 --ntasks-per-node=3 \"\$@\" \"\$scripts/array.slurm\" $work/rows/1x3.rows" ] || fail "$(cat "$work/rows/submit.sh")"
+[ "$(grep '^rows ' "$work/rows/submit.sh")" = "rows 1x1 2 --nodes=1 --ntasks-per-node=1 \"\$@\" \"\$scripts/array.slurm\" $work/rows/1x1.rows
+rows 1x3 2 --nodes=1 --ntasks-per-node=3 \"\$@\" \"\$scripts/array.slurm\" $work/rows/1x3.rows" ] || fail "$(cat "$work/rows/submit.sh")"
 [ -x "$work/rows/submit.sh" ] || fail "submit.sh cannot be started"
 # Three ranks on nodes of two: the number of tasks is given as well. Rows left out are not written.
 sweeps 0 pruned.in memory.device_memory_gib=0.06 sweep.ranks_per_node=2 --write-decks uneven
 [ "$(cd "$work/uneven" && echo *)" = '2x2-3.rows submit.sh tiny-micro_batch_size_1-tensor_parallel_1.in tiny-micro_batch_size_64-tensor_parallel_1.in' ] || fail "wrote $(ls "$work/uneven")"
 # shellcheck disable=SC2016  # the text of the script
-grep -qx 'rows 2x2-3 --array=1-2 --nodes=2 --ntasks-per-node=2 --ntasks=3 "$@" "$scripts/array.slurm" uneven/2x2-3.rows' "$work/uneven/submit.sh" ||
+grep -qx 'rows 2x2-3 2 --nodes=2 --ntasks-per-node=2 --ntasks=3 "$@" "$scripts/array.slurm" uneven/2x2-3.rows' "$work/uneven/submit.sh" ||
   fail "$(cat "$work/uneven/submit.sh")"
 # Where the run of a row searches its layout, what the sweep sets of it stands behind the deck.
 sweeps 0 "$decks/ranks.in" run.layout=auto --write-decks "$work/auto"
