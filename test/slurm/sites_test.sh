@@ -77,9 +77,15 @@ done
 contains "$scripts/sites/fugaku.pjm" '^# Not run there\.$'
 DECK=small.in PJM_NODE=4 PJM_JOBID=9 RANKS_PER_NODE=4 OVERRIDES="run.steps=3 run.seed=5" \
   bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 || fail "fugaku.pjm: $(cat pjm)"
-contains pjm "^mpiexec -std gptbench-9-0.std -n 16 $GPTBENCH small.in output.directory=output/small-9 run.time_limit_s=1680 run.steps=3 run.seed=5$"
+contains pjm "^mpiexec -std gptbench-9-0.std -n 16 $GPTBENCH small.in run.time_limit_s=1680 output.directory=output/small-9 run.steps=3 run.seed=5$"
 contains pjm '^the ranks print; empty files: off$'
 [ ! -e gptbench-9-0.std ] || fail "what the ranks print is left in a file"
+# The smaller limit of script and deck holds; one among the overrides is the user's.
+sed 's/steps = 2,/steps = 2, time_limit_s = 300,/' small.in >limited.in
+for limits in "TIME_LIMIT_S=299.5:run.time_limit_s=299.5 " "TIME_LIMIT_S=400:" "OVERRIDES=run.time_limit_s=2000:"; do
+  env "${limits%%:*}" DECK=limited.in PJM_JOBID=9 bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 || fail "$limits: $(cat pjm)"
+  contains pjm "limited.in ${limits#*:}output.directory=output/limited-9( run.time_limit_s=2000)?$"
+done
 # A program of PATH is transferred by its path; the status is that of the run.
 mkdir installed
 ln -s "$GPTBENCH" installed/gptbench
