@@ -54,11 +54,9 @@ RunEnd end_on_disk(MpiWorld& world, const Config& config, int64_t last) {
   return end;
 }
 
-// Collective. `why` nothing is left to train: "run.steps = 10".
-[[noreturn]] void refuse_to_train(const Session& session, const Config& config,
-                                  const TrainingStart& start, int64_t last, const std::string& why,
-                                  const std::string& advice) {
-  const RunEnd end = end_on_disk(session.world, config, last);
+// `end`: of the run that left nothing to train; `why`: "run.steps = 10".
+[[noreturn]] void refuse_to_train(const TrainingStart& start, const RunEnd& end,
+                                  const std::string& why, const std::string& advice) {
   throw AgreedError(end.outcome, why + ": nothing is left to train, " + start.path +
                                      " was saved after step " + std::to_string(start.steps) +
                                      end.reason + "; use " + advice + ", or run.resume = 'no'");
@@ -72,7 +70,7 @@ RunStart start_from(const Session& session, const Config& config, Engine& engine
   const auto say = [&](const std::string& line) { session.console.always(printable(line) + "\n"); };
   const TrainingStart start = start_training(session.world, engine, say);
   if (!start.path.empty() && config.run.limits.duration_s == 0.0 && start.steps >= config.run.steps)
-    refuse_to_train(session, config, start, config.run.steps,
+    refuse_to_train(start, end_on_disk(session.world, config, config.run.steps),
                     "run.steps = " + std::to_string(config.run.steps), "more steps");
   if (start.fresh) return {start, 0.0, std::nullopt};
   const double load_s = now_s() - start_s;
@@ -86,12 +84,14 @@ RunStart start_from(const Session& session, const Config& config, Engine& engine
   const int64_t every = config.convergence.evaluate_every;
   if (every == 0 || start.steps == 0 || start.steps % every != 0) return result;
   result.held_out_loss = held_out_loss(session.world, engine);
-  if (reaches_target(session.world, config.convergence, *result.held_out_loss))
-    refuse_to_train(session, config, start, start.steps,
-                    printed("convergence.target_loss = %g is reached by a held-out loss of %.6g",
-                            config.convergence.target_loss, *result.held_out_loss),
-                    "a lower target");
-  return result;
+  if (!reaches_target(session.world, config.convergence, *result.held_out_loss)) return result;
+  RunEnd end = end_on_disk(session.world, config, start.steps);
+  // One that was stopped before it could evaluate its last step lacked nothing but that.
+  if (end.outcome == Exit::timeout) end.outcome = Exit::ok;
+  refuse_to_train(start, end,
+                  printed("convergence.target_loss = %g is reached by a held-out loss of %.6g",
+                          config.convergence.target_loss, *result.held_out_loss),
+                  "a lower target");
 }
 
 }  // namespace gptbench

@@ -85,6 +85,14 @@ ends 8 TIMEOUT 2 "$decks/tiny.in" "${every[@]}" run.time_limit_s=0.001
 ends 0 OK 2 "$decks/tiny.in" "${every[@]}"
 grep -qx 'held_out_step 1 2 3 4' values || fail "evaluations: $(grep '^held_out_step' values)"
 
+# One that was stopped before it saw that its last step reaches the target is at its end, too.
+rm -rf "$saved" "$PWD/kept"
+run 1 "$decks/tiny.in" "${every[@]}" output.directory="$PWD/kept" run.time_limit_s=0.001
+[ "$status" -eq 8 ] || fail "status $status of a run that is stopped"
+run 1 "$decks/tiny.in" "${every[@]}" output.directory="$PWD/kept" convergence.target_loss=100
+[ "$status" -eq 0 ] || fail "status $status of a run that has reached its target"
+grep -q 'is reached by a held-out loss of .*, and .*kept/result.h5 says TIMEOUT: ' err || fail "does not say how the earlier run ended"
+
 # The end of the files is held out, or a file of its own.
 head -c 4000 /dev/zero | tr '\0' a >"$decks/a.txt"
 head -c 129 /dev/zero | tr '\0' b >"$decks/b.txt"
