@@ -248,7 +248,9 @@ for series in $series_list; do
   done
 done
 if [ -z "$dry_run" ]; then mv "$output/study.txt.new" "$output/study.txt"; fi
-job=$(submit_post) || exit 2
-if [ -z "$dry_run" ]; then
+if ! job=$(submit_post); then
+  # The points are worth their time without it.
+  echo "scaling_study: no job makes table and plot; once all points have ended:$(printf ' %q' bash "$here/post.slurm" "$output")" >&2
+elif [ -z "$dry_run" ]; then
   echo "table and plot: job $job, then $output/post.out"
 fi

@@ -125,6 +125,12 @@ done 3<commands
 contains tree/output/124m-scaling/study.txt '^strong 4 192 1234 output/124m-scaling/strong-4$'
 contains tree/output/perlmutter/study.txt '^strong 2 8 1234 output/perlmutter/strong-2$'
 contains tree/submitted '--nodes=2 --ntasks-per-node=4 .*--constraint=gpu .*--account=me_g jobscripts/gptbench.slurm input/124m.in'
+# A study whose last job is refused has its points all the same, and says how its table is made.
+sed -i 's/^    \*\.slurm)/    */post.slurm) echo "sbatch: error: no time left" \&\& exit 1 ;;\n&/' bin/sbatch
+(cd tree && jobscripts/scaling_study.sh --no-check --nodes 1 --batch 8 --output "its post" input/124m.in) >out 2>&1 || fail "a study without its last job: $(cat out)"
+contains out '^scaling_study: sbatch: no time left$'
+contains out '^scaling_study: no job makes table and plot; once all points have ended: bash jobscripts/post.slurm its\\ post$'
+contains 'tree/its post/study.txt' '^strong 1 1 1234 its post/strong-1$'
 
 # Rows that --write-decks wrote, from directories with odd names: their submit.sh through a stand-in of
 # sbatch that runs the tasks of the array at once. The job behind them covers all layouts.
