@@ -271,6 +271,12 @@ test_man() {
   for status in 0 2 3 4 5 6 7 8; do
     grep -qx ".It $status" "$top/doc/man/gptbench.1" || fail "exit status $status is not in the man page"
   done
+  local signals signal
+  signals=$(sed -n 's/^ *constexpr int watched\[\] = {\(.*\)};/\1/p' "$top/src/run/signals.cpp" | tr -d ,)
+  [ -n "$signals" ] || fail "src/run/signals.cpp names no signals"
+  for signal in $signals; do
+    grep -q "^.Dv $signal\b" "$top/doc/man/gptbench.1" || fail "$signal is not in the man page"
+  done
 }
 
 test_mandoc() {
