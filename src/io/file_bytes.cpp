@@ -44,6 +44,22 @@ int open_file(const std::string& path, int flags) {
   return uninterrupted([&] { return ::open(path.c_str(), flags, 0666); });
 }
 
+// Reads bytes from `offset` on, as many as the file has up to `bytes`. Returns their number; -1
+// where reading fails, errno says why.
+ssize_t read_all(int file, void* data, size_t bytes, int64_t offset) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = uninterrupted([&] {
+      return ::pread(file, static_cast<char*>(data) + done, bytes - done,
+                     offset + static_cast<int64_t>(done));
+    });
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return static_cast<ssize_t>(done);
+}
+
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -102,15 +118,9 @@ Bytes read_bytes(const std::string& path, int64_t limit_bytes) {
     throw Error(Exit::io, path + ": " + std::to_string(info.st_size) + " bytes, more than the " +
                               std::to_string(limit_bytes) + " that such a file may have");
   Bytes bytes(static_cast<size_t>(info.st_size));
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        uninterrupted([&] { return ::read(fd, bytes.data() + done, bytes.size() - done); });
-    if (got < 0) fail(path, "cannot read", errno);
-    if (got == 0) break;  // cut while it was read
-    done += static_cast<size_t>(got);
-  }
-  bytes.resize(done);
+  const ssize_t got = read_all(fd, bytes.data(), bytes.size(), 0);
+  if (got < 0) fail(path, "cannot read", errno);
+  bytes.resize(static_cast<size_t>(got));  // fewer where it was cut while it was read
   return bytes;
 }
 
@@ -120,14 +130,7 @@ std::string read_beginning(const std::string& path, int64_t limit_bytes) {
   struct stat info;
   if (fd < 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return "";
   std::string text(static_cast<size_t>(std::min<int64_t>(info.st_size, limit_bytes)), '\0');
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t got =
-        uninterrupted([&] { return ::read(fd, text.data() + done, text.size() - done); });
-    if (got <= 0) break;
-    done += static_cast<size_t>(got);
-  }
-  text.resize(done);
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, read_all(fd, text.data(), text.size(), 0))));
   return text;
 }
 
@@ -253,18 +256,9 @@ void NewFile::write_at(int64_t offset, const void* data, size_t bytes) {
 }
 
 void NewFile::read_at(int64_t offset, void* data, size_t bytes) const {
-  char* to = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t got = uninterrupted([&] { return ::pread(fd_, to, bytes, offset); });
-    if (got < 0) fail(path_, "cannot read", errno);
-    if (got == 0) {
-      std::memset(to, 0, bytes);
-      return;
-    }
-    to += got;
-    offset += got;
-    bytes -= static_cast<size_t>(got);
-  }
+  const ssize_t got = read_all(fd_, data, bytes, offset);
+  if (got < 0) fail(path_, "cannot read", errno);
+  std::memset(static_cast<char*>(data) + got, 0, bytes - static_cast<size_t>(got));
 }
 
 void NewFile::resize(int64_t bytes) {
