@@ -103,10 +103,7 @@ std::unique_ptr<NewFile> open_on_all(MpiWorld& world, const std::string& folder,
     if (world.rank() != 0) return;
     create_directories(folder);
     file = std::make_unique<NewFile>(path);
-    std::vector<std::pair<std::string, std::string>> attributes = manifest.keys;
-    for (const auto& entry : state_entries(manifest)) attributes.push_back(entry);
-    reserve_arrays(*file, manifest.arrays, attributes);
-    manifest.file_bytes = file->size();
+    reserve_checkpoint(*file, manifest);
     text = file->temporary();
     for (const FileArray& array : manifest.arrays) text += "\n" + std::to_string(array.offset);
   });

@@ -113,13 +113,10 @@ std::string write_checkpoint(const WeightFiles& from, const Conversion& conversi
   std::vector<StoredTensor> tensors = tensors_of(from.model);
   manifest.arrays = contents_of(config);
   manifest.arrays.resize(tensors.size());  // the weights come first
-  std::vector<std::pair<std::string, std::string>> attributes = manifest.keys;
-  for (const auto& entry : state_entries(manifest)) attributes.push_back(entry);
 
   Files file;
   file.push_back(std::make_unique<NewFile>(files.array_file()));
-  reserve_arrays(*file[0], manifest.arrays, attributes);
-  manifest.file_bytes = file[0]->size();
+  reserve_checkpoint(*file[0], manifest);
   for (size_t i = 0; i < tensors.size(); ++i) tensors[i].offset = manifest.arrays[i].offset;
   write_tensors(from, tensors, file, conversion.piece_elements,
                 [&](size_t i, int64_t first, int64_t n, const void* data) {

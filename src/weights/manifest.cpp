@@ -164,6 +164,13 @@ int64_t CheckpointFiles::steps() const {
   return number_of(stem.substr(stem.rfind('-') + 1));
 }
 
+void reserve_checkpoint(NewFile& file, Manifest& manifest) {
+  std::vector<std::pair<std::string, std::string>> attributes = manifest.keys;
+  for (const auto& entry : state_entries(manifest)) attributes.push_back(entry);
+  reserve_arrays(file, manifest.arrays, attributes);
+  manifest.file_bytes = file.size();
+}
+
 void publish_checkpoint(NewFile& arrays, const CheckpointFiles& files, const Manifest& manifest) {
   const std::string text = encode(manifest);
   NewFile unnamed(files.manifest_file());

@@ -48,6 +48,10 @@ struct CheckpointFiles {
 };
 CheckpointFiles checkpoint_files(const std::string& directory, int64_t steps);
 
+// Writes the HDF5 file of a checkpoint with a place for each array, and with keys and state as
+// attributes; sets the arrays' offsets and file_bytes. Throws Error(Exit::io).
+void reserve_checkpoint(NewFile& file, Manifest& manifest);
+
 // Gives both files of a checkpoint their names, in place of those of an earlier one. The manifest
 // is on the disk, under a temporary name, before the arrays get theirs: what cannot be written
 // leaves the earlier one as it was, and an interruption between the two names shows as one. Throws
