@@ -24,16 +24,15 @@ std::string own_name(const MpiWorld& world) {
   return "rank " + std::to_string(world.rank()) + " on " + system_info().hostname;
 }
 
-// The elements of a tensor that a rank holds, in five numbers: the tensor; the row and the column
-// at which the rank's share begins; the first element of the share that the rank holds; their
-// count.
-using Held = std::array<int64_t, 5>;
+// The elements of a tensor that a rank holds, in four numbers: the row and the column at which the
+// rank's share begins; the first element of the share that the rank holds; their count.
+using Held = std::array<int64_t, 4>;
 
 Held elements_held(const Plan& plan, size_t local) {
   const LocalTensor& tensor = plan.space.tensors[local];
   const HeldElements held = held_elements(plan, plan.representation(Role::working), local);
   const int64_t row = tensor.segments.empty() ? 0 : tensor.segments.front().global_row;
-  return {tensor.tensor, row, tensor.global_col, held.first, held.count};
+  return {row, tensor.global_col, held.first, held.count};
 }
 
 // Hashes of the same elements, by rank.
@@ -49,36 +48,55 @@ std::string most_frequent(const HashesOfRanks& hashes) {
   return most->second > 1 ? most->first : "";
 }
 
-std::string differences_of_replicas(MpiWorld& world, const Plan& plan,
-                                    const std::vector<uint64_t>& hashes) {
-  std::string own = own_name(world);
+// Collective. The hashes of one tensor by the elements that are hashed, on rank 0.
+std::map<Held, HashesOfRanks> gather_hashes(MpiWorld& world, const Plan& plan, size_t tensor,
+                                            const std::vector<uint64_t>& hashes) {
+  std::string own;
   for (size_t i = 0; i < hashes.size(); ++i) {
-    own += "\n" + std::to_string(hashes[i]);
+    if (static_cast<size_t>(plan.space.tensors[i].tensor) != tensor) continue;
+    own += std::to_string(hashes[i]);
     for (const int64_t number : elements_held(plan, i)) own += " " + std::to_string(number);
+    own += "\n";
   }
-  std::vector<std::string> names;  // [rank]
   std::map<Held, HashesOfRanks> all;
+  int64_t rank = 0;
   for (const std::string& text : world.gather(own)) {
-    const std::vector<std::string> lines = split(text, '\n');
-    for (size_t i = 1; i < lines.size(); ++i) {
-      const std::vector<std::string> words = split(lines[i], ' ');
+    for (const std::string& line : split(text, '\n')) {
+      const std::vector<std::string> words = split(line, ' ');
       Held held;
       for (size_t n = 0; n < held.size(); ++n) held[n] = std::atoll(words[n + 1].c_str());
-      all[held][static_cast<int64_t>(names.size())] = words[0];
+      all[held][rank] = words[0];
     }
-    names.push_back(lines[0]);
+    ++rank;
   }
-  std::map<int64_t, std::vector<std::string>> differing;  // tensors, by rank
-  for (const auto& [held, of_ranks] : all) {
-    const std::string usual = most_frequent(of_ranks);
-    for (const auto& [rank, hash] : of_ranks)
-      if (of_ranks.size() > 1 && hash != usual)
-        differing[rank].push_back(plan.tensors[static_cast<size_t>(held[0])].name);
+  return all;
+}
+
+// Tensor by tensor: with a thousand of them on each of ten thousand ranks, all hashes at once are
+// gigabytes on rank 0.
+std::string differences_of_replicas(MpiWorld& world, const Plan& plan,
+                                    const std::vector<uint64_t>& hashes) {
+  struct Differing {
+    std::string first;
+    int64_t tensors = 0;
+  };
+  const std::vector<std::string> names = world.gather(own_name(world));
+  std::map<int64_t, Differing> differing;  // by rank
+  for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor) {
+    for (const auto& [held, of_ranks] : gather_hashes(world, plan, tensor, hashes)) {
+      const std::string usual = most_frequent(of_ranks);
+      for (const auto& [rank, hash] : of_ranks) {
+        if (of_ranks.size() == 1 || hash == usual) continue;
+        Differing& found = differing[rank];
+        if (found.tensors++ == 0) found.first = plan.tensors[tensor].name;
+      }
+    }
+    pulse.advance();
   }
   std::vector<std::string> differences;
-  for (const auto& [rank, tensors] : differing) {
-    const size_t more = tensors.size() - 1;
-    differences.push_back(names[static_cast<size_t>(rank)] + " differs in " + tensors.front() +
+  for (const auto& [rank, found] : differing) {
+    const int64_t more = found.tensors - 1;
+    differences.push_back(names[static_cast<size_t>(rank)] + " differs in " + found.first +
                           (more > 0 ? " (and " + std::to_string(more) + " more tensors)" : ""));
   }
   return join(differences, ", ");
