@@ -27,7 +27,8 @@ void limit_start();
 //     is left alone);
 //   - or no rank of the run makes progress: none begins an operation or completes a message, and
 //     none computes, all wait. For a device, whose operations the host does not see, the longest
-//     step so far is added. No time counts in which a rank is ready to run and gets no processor.
+//     step so far is added. No time counts in which a rank is ready to run and gets no processor,
+//     until it has shown no other sign of life for 10 times limit_s.
 // Then each rank says who is to blame and what it was at, the last operations of all ranks go to
 // <directory>/last_operations.txt, and the processes end. A thread that is not run itself counts no
 // time. The destructor leaves a timer: a process that then does not end within limit_s, and
