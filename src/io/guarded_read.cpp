@@ -15,7 +15,6 @@
 #include <new>
 
 #include "base/error.h"
-#include "io/result_file.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // gcc
 #define GPTBENCH_SANITIZED

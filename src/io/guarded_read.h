@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "io/result_file.h"
 #include "record/record.h"
 
 namespace gptbench {
@@ -17,7 +18,7 @@ struct ReadLimits {
   uint64_t memory_bytes = uint64_t{8} << 30;
   // What the child sends, which the reading process holds several times: texts of a small file may
   // be one text many times.
-  uint64_t image_bytes = uint64_t{1} << 30;
+  uint64_t image_bytes = largest_result_bytes;
 };
 
 // Reads the file in a child process, because HDF5 can crash, loop or ask for any amount of memory

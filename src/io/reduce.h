@@ -7,7 +7,7 @@ namespace gptbench {
 
 constexpr int64_t max_ranks_in_full = 1024;
 // Values of one series [step, rank] of more than four ranks. A record has fewer than twenty series,
-// and a file of more than 4 GiB is not read.
+// which have to fit into largest_result_bytes (io/result_file.h).
 constexpr int64_t max_values_in_full = 4'000'000;
 
 // The record as a file keeps it: up to 1,024 ranks unchanged. Beyond, and where it has more than

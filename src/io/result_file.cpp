@@ -9,9 +9,6 @@
 namespace gptbench {
 namespace {
 
-// About ten million steps of up to four ranks.
-constexpr int64_t largest_result_bytes = 4 * GiB;
-
 std::string path_in(const std::string& directory, const std::string& name) {
   if (directory.empty()) return name;
   return directory.back() == '/' ? directory + name : directory + "/" + name;
@@ -38,14 +35,16 @@ void check_output_directory(const std::string& directory) {
   remove_directories(created);
 }
 
-std::string write_result(const std::string& directory, const Record& record) {
+std::string write_result(const std::string& directory, const Record& record, int64_t most_bytes) {
   if (!directory.empty()) create_directories(directory);
   const Bytes bytes = encode_result(reduced_over_ranks(record));
   const std::string path = path_in(directory, "result.h5");
-  if (static_cast<int64_t>(bytes.size()) > largest_result_bytes)
+  if (static_cast<int64_t>(bytes.size()) > most_bytes)
     throw Error(Exit::io, path + ": would have " +
                               format_bytes(static_cast<int64_t>(bytes.size())) +
-                              ", more than is read; train fewer steps in a run");
+                              ", more than the " + format_bytes(most_bytes) +
+                              " of the largest result; train fewer steps in a run, and continue it "
+                              "with run.resume");
   return write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
                     Existing::kept_numbered);
 }

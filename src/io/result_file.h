@@ -15,6 +15,10 @@ namespace gptbench {
 // read, newer ones refused.
 constexpr int result_schema_version = 1;
 
+// The largest result file that is written and that is read: two million steps, whatever the number
+// of ranks (io/reduce.h). A reader holds a file several times.
+constexpr int64_t largest_result_bytes = int64_t{1} << 30;
+
 // Before anything is computed: verifies that `directory` can be created and a file written in it.
 // Leaves nothing behind. Throws Error(Exit::io) naming the directory, the reason and the key.
 void check_output_directory(const std::string& directory);
@@ -22,8 +26,9 @@ void check_output_directory(const std::string& directory);
 // Creates `directory` where missing, keeps an existing result.h5 as result.1.h5 (.2, ...: the next
 // free number), writes the new one under a temporary name and renames it. Beyond 1,024 ranks the
 // figures of ranks are reduced first (io/reduce.h). Returns the name of the earlier file, "" where
-// there was none. Throws Error(Exit::io).
-std::string write_result(const std::string& directory, const Record& record);
+// there was none. Throws Error(Exit::io), also where the file would have more than `most_bytes`.
+std::string write_result(const std::string& directory, const Record& record,
+                         int64_t most_bytes = largest_result_bytes);
 
 // Reads a whole result file. Groups and datasets that it does not have stay empty; a foreign,
 // damaged, half-written or newer file throws Error(Exit::io), one line that begins with `path`.

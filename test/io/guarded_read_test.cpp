@@ -89,6 +89,8 @@ TEST(GuardedRead, MoreThanTheReaderWantsToHoldIsRefused) {
   const Bytes bytes = encode_result(made_record());
   const std::string path = put("whole.h5", bytes);
   ReadLimits limits;
+  EXPECT_EQ(limits.image_bytes,
+            static_cast<uint64_t>(largest_result_bytes));  // all that is written
   limits.image_bytes = bytes.size();
   read_result_guarded(path, limits);
   --limits.image_bytes;

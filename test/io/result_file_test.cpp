@@ -213,6 +213,19 @@ TEST_F(ResultFile, WritesReadsAndKeepsFormerOnesNumbered) {
   EXPECT_EQ(read_result(directory + "/result.h5").summary.convergence.final_loss, 3.0);
 }
 
+// A run of millions of steps.
+TEST_F(ResultFile, MoreThanIsReadIsNotWritten) {
+  const auto bytes = static_cast<int64_t>(encode_result(made_record()).size());
+  const std::string message = message_of([&] { write_result(folder_, made_record(), bytes - 1); });
+  EXPECT_NE(message.find("/result.h5: would have "), std::string::npos) << message;
+  EXPECT_NE(message.find("; train fewer steps in a run, and continue it with run.resume"),
+            std::string::npos)
+      << message;
+  EXPECT_TRUE(names(folder_).empty());
+  write_result(folder_, made_record(), bytes);
+  EXPECT_EQ(static_cast<int64_t>(fs::file_size(in("result.h5"))), bytes);
+}
+
 TEST_F(ResultFile, NumbersThatAreTakenAreSkipped) {
   write_result(folder_, made_record());
   put("result.1.h5", Bytes(3, 'x'));
