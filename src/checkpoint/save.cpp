@@ -94,28 +94,30 @@ void visit_share(Resources& resources, const std::vector<FileArray>& arrays, con
   visit_fp8_scales(resources, arrays, visit);
 }
 
-// Collective. Rank 0 makes the file `path` in `folder`, the others open it; offsets are set on all.
+// Collective. Rank 0 makes `file`, `path` in `folder`; returns what this rank writes its share to.
+// Offsets are set on all.
 std::unique_ptr<NewFile> open_on_all(MpiWorld& world, const std::string& folder,
-                                     const std::string& path, Manifest& manifest) {
-  std::unique_ptr<NewFile> file;
+                                     const std::string& path, Manifest& manifest,
+                                     std::unique_ptr<NewFile>& file) {
+  std::unique_ptr<NewFile> share;
   std::string text;  // name and offsets
   agreed(world, [&] {
     if (world.rank() != 0) return;
     create_directories(folder);
     file = std::make_unique<NewFile>(path);
     reserve_checkpoint(*file, manifest);
+    if (world.num_nodes() > 1) file->hand_over();
     text = file->temporary();
     for (const FileArray& array : manifest.arrays) text += "\n" + std::to_string(array.offset);
   });
   world.broadcast(text);
   agreed(world, [&] {
-    if (world.rank() == 0) return;
     const std::vector<std::string> lines = split(text, '\n');
-    file = std::make_unique<NewFile>(path, lines.front());
+    share = std::make_unique<NewFile>(path, lines.front());
     for (size_t i = 0; i < manifest.arrays.size(); ++i)
       manifest.arrays[i].offset = std::stoll(lines[i + 1]);
   });
-  return file;
+  return share;
 }
 
 // Removes all of the run's own checkpoints but the newest `keep`, and what interruptions left of
@@ -157,12 +159,12 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoin
   manifest_.keys = model_keys(config_);
   for (auto& key : training_keys(config_)) manifest_.keys.push_back(std::move(key));
   manifest_.arrays = contents_of(config_);
-  file_ = open_on_all(world_, config_.checkpoint.directory, files_.array_file(), manifest_);
+  share_ = open_on_all(world_, config_.checkpoint.directory, files_.array_file(), manifest_, file_);
   if (world_.rank() == 0) failpoint("checkpoint_created");
   std::vector<FileArray>& arrays = manifest_.arrays;
   if (resources.plan.buffer_index.checkpoint_copy < 0) {
     agreed(world_, [&] {
-      DiskWriter writer(*file_);
+      DiskWriter writer(*share_);
       std::vector<char> memory;
       visit_share(resources, arrays,
                   [&](size_t array, int64_t first, int64_t n, const Source& from) {
@@ -174,7 +176,7 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoin
                                    from.in_place != nullptr ? from.in_place : memory.data());
                   });
       writer.finish();
-      file_->sync();
+      share_->sync();
     });
     share_s_ = now_s();
     return;
@@ -233,7 +235,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 // Reads the plan and the copy alone: training goes on.
 void CheckpointWriter::write_copy(Resources& resources) {
-  DiskWriter writer(*file_);
+  DiskWriter writer(*share_);
   const char* at = copy_;
   visit_share(resources, manifest_.arrays,
               [&](size_t array, int64_t first, int64_t n, const Source&) {
@@ -242,7 +244,7 @@ void CheckpointWriter::write_copy(Resources& resources) {
                 at += n * size_of(manifest_.arrays[array].type);
               });
   writer.finish();
-  file_->sync();
+  share_->sync();
   share_s_ = now_s();
 }
 

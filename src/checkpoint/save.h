@@ -61,8 +61,9 @@ class CheckpointWriter {
   OwnCheckpoints& own_;
   CheckpointFiles files_;
   Manifest manifest_;
-  std::unique_ptr<NewFile> file_;
-  char* copy_ = nullptr;  // of this rank's share, piece by piece
+  std::unique_ptr<NewFile> file_;   // on rank 0, which gives it its name
+  std::unique_ptr<NewFile> share_;  // the same file, for this rank's share
+  char* copy_ = nullptr;            // of this rank's share, piece by piece
   double begin_s_, share_s_ = 0.0, shares_written_s_ = 0.0, complete_s_ = 0.0, write_s_ = 0.0;
   bool publishing_ = false;
   std::optional<Error> error_;  // of the thread

@@ -228,7 +228,9 @@ NewFile::NewFile(const std::string& path) : path_(path) {
 
 NewFile::NewFile(const std::string& path, const std::string& temporary)
     : path_(path), temporary_(temporary), owns_(false) {
-  fd_ = open_file(temporary_, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  // Not to read: Linux then reads the rest of a page that is written in part over NFS, and writes
+  // back the whole page, with what was there before another node wrote to it.
+  fd_ = open_file(temporary_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd_ < 0) fail(path_, "cannot open", errno);
 }
 
@@ -292,6 +294,11 @@ void NewFile::sync() {
   // EINVAL: a file system without fsync.
   if (uninterrupted([&] { return ::fsync(fd_); }) != 0 && errno != EINVAL)
     fail(path_, "cannot write", errno);
+}
+
+void NewFile::hand_over() {
+  sync();
+  ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 std::string NewFile::publish(Existing existing) {

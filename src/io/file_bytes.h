@@ -72,8 +72,9 @@ enum class Existing {
 class NewFile {
  public:
   explicit NewFile(const std::string& path);
-  // A second way, for another process, to write and sync() the NewFile of one that stated its
-  // temporary name. Leaves the file as it is, and cannot publish it.
+  // A second way, also for other processes, to write and sync() the NewFile of one that stated its
+  // temporary name; for other nodes after hand_over(). Leaves the file as it is, and can neither
+  // read nor publish it.
   NewFile(const std::string& path, const std::string& temporary);
   ~NewFile();
   NewFile(const NewFile&) = delete;
@@ -96,6 +97,9 @@ class NewFile {
   void begin_sync(int64_t offset, int64_t bytes);
   // Forces the content to the disk: reports an error that write_at() left to the system.
   void sync();
+  // sync(), and this node caches none of it: over NFS a node that has a page in its cache writes
+  // all of the page back, with what was there before another node wrote to it.
+  void hand_over();
   // sync(), then the file gets its name. Afterwards only the destructor may be called. Returns the
   // name under which an existing file is kept, "" where none is.
   std::string publish(Existing existing);

@@ -160,6 +160,22 @@ TEST_F(FileBytes, AFileThatIsBeingWrittenIsLocked) {
   EXPECT_FALSE(is_locked(in("fifo")));
 }
 
+// What may be read is written back in whole pages over NFS, over what other nodes have written.
+TEST_F(FileBytes, WhatSeveralProcessesWriteIsNotReadByThem) {
+  NewFile file(path_);
+  file.write_at(0, "abc", 3);
+  file.hand_over();
+  {
+    NewFile of_another_rank(path_, file.temporary());
+    of_another_rank.write_at(3, "def", 3);
+    of_another_rank.sync();
+    char read[6];
+    EXPECT_THROW(of_another_rank.read_at(0, read, sizeof read), Error);
+  }
+  file.publish(Existing::replaced);
+  EXPECT_EQ(text_of(path_), "abcdef");
+}
+
 TEST_F(FileBytes, OnlyAFileSystemWithASizeHasFreeBytes) {
   EXPECT_TRUE(free_bytes(".").has_value());
   EXPECT_FALSE(free_bytes("/proc").has_value());
