@@ -278,9 +278,13 @@ struct Measured {
   bool has_deck = false;
   int64_t wrong = 0;
   int64_t signal = 0;  // that ended the calibration early; 0: none; the same on all ranks
+  bool fits = false;   // can_fit(); the same on all ranks
 
+  bool has_profile() const { return fits && signal == 0; }
   Exit outcome() const {
-    return wrong > 0 ? Exit::invalid : signal != 0 ? Exit::timeout : Exit::ok;
+    if (wrong > 0) return Exit::invalid;
+    if (has_profile()) return Exit::ok;
+    return signal != 0 ? Exit::timeout : Exit::out_of_memory;  // one of each has time
   }
 };
 
@@ -312,7 +316,7 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
   phases.run("memory and launches", machine_weight, [&](double s) { return bench.machine(s); });
   for (const TypeCases& each : types) {
     const std::string in = std::string(" in ") + name_of(each.type);
-    autotune(world, device, each.plan);
+    if (world.max(static_cast<int64_t>(received_signal())) == 0) autotune(world, device, each.plan);
     phases.run("other kernels" + in, array_weight,
                [&](double s) { return bench.arrays(each.type, each.arrays, s); });
     phases.run("attention" + in, attention_weight,
@@ -343,6 +347,7 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
   measured.left_out = phases.left_out();
   measured.sufficient_s = phases.sufficient_s();
   measured.signal = world.max(static_cast<int64_t>(received_signal()));
+  measured.fits = world.all(world.rank() != 0 || can_fit(measured.calibration));
   return measured;
 }
 
@@ -393,11 +398,18 @@ std::string reason_of(const Measured& measured) {
     return printed("stopped by signal %lld, without a profile; measurements left out: %lld",
                    static_cast<long long>(measured.signal),
                    static_cast<long long>(measured.left_out.items));
+  if (!measured.fits)
+    return printed(
+        "no profile, as the memory that is free holds no GEMM or no sum of arrays of "
+        "these sizes; use fewer ranks per node or a smaller deck; measurements left "
+        "out: %lld",
+        static_cast<long long>(measured.left_out.items));
   return left_out_text(measured);
 }
 
-// A warning where the profile stands on less than half of what was to be measured.
+// A warning where the profile stands on less than half of what was to be measured, or is none.
 std::string completeness(const Measured& measured) {
+  if (!measured.has_profile()) return reason_of(measured);
   const std::string text = left_out_text(measured);
   const bool is_poor = measured.left_out.items > measurements_of(measured);
   return (is_poor ? "WARNING: most was not measured, and projections with this profile are poor. "
@@ -452,7 +464,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   const Measured measured = measure(world, setup, console);
   const MachineFacts machine = gather_machine(world, setup.config, device);
 
-  const bool whole = measured.signal == 0;
+  const bool whole = measured.has_profile();
   const std::string& directory = setup.config.output.directory;
   const std::string file = directory + "/result.h5",
                     profile_path = whole ? directory + "/" + run.name + ".in" : "none";
@@ -461,7 +473,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
     if (world.rank() != 0) return;
     const Plan& plan = setup.types.front().plan;
     const NodeFacts node = facts_of(world, setup);
-    FittedProfile fitted;  // none of what a signal has cut short
+    FittedProfile fitted;  // none of what was cut short
     if (whole) fitted = fit_machine(measured.calibration, node);
 
     Record record = planned_record(setup.deck, plan, stage_figures(plan), world.num_nodes(),

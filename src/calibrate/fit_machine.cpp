@@ -38,6 +38,10 @@ double bytes_per_s(const Calibration& calibration, const std::string& kernel) {
   return found.empty() ? 0.0 : found.front().bytes / found.front().time_s;
 }
 
+bool is_gemm(const KernelRate& rate) {
+  return rate.kernel.rfind("linear_", 0) == 0;
+}
+
 double four_digits(double value) {
   return std::stod(printed("%.4g", value));
 }
@@ -86,10 +90,8 @@ class Fit {
     fitted_.machine.name = "calibrated";
     for (const KernelRate& rate : gemms()) types_.insert(rate.type);
     memory_rate_ = bytes_per_s(calibration, sum_of_arrays);
-    if (types_.empty() || memory_rate_ == 0.0)
-      throw Error(Exit::invalid,
-                  "calibration: no GEMM or no sum of arrays was measured; use a "
-                  "longer run.time_limit_s");
+    if (!can_fit(calibration))
+      throw Error(Exit::invalid, "calibration: no GEMM or no sum of arrays was measured");
     const std::string preferred = facts.is_accelerator ? "bf16" : "fp32";
     main_type_ = types_.count(preferred) > 0 ? preferred : *types_.begin();
   }
@@ -117,7 +119,7 @@ class Fit {
  private:
   Rates gemms(const std::string& type = "") const {
     return rates_of(calibration_, [&](const KernelRate& each) {
-      return each.kernel.rfind("linear_", 0) == 0 && (type.empty() || each.type == type);
+      return is_gemm(each) && (type.empty() || each.type == type);
     });
   }
 
@@ -460,6 +462,10 @@ class Fit {
 };
 
 }  // namespace
+
+bool can_fit(const Calibration& calibration) {
+  return !rates_of(calibration, is_gemm).empty() && bytes_per_s(calibration, sum_of_arrays) > 0.0;
+}
 
 FittedProfile fit_machine(const Calibration& calibration, const NodeFacts& facts) {
   return Fit(with_causal_attention(calibration), facts).result();

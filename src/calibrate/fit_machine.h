@@ -27,9 +27,12 @@ struct FittedProfile {
   double gemm_flops_per_s = 0.0, bytes_per_s = 0.0;
 };
 
+// Whether a GEMM and the sum of arrays were measured, without which there is no profile.
+bool can_fit(const Calibration& calibration);
+
 // Peaks and bandwidth are those of the data sheet of a known accelerator, else the highest that was
 // measured, so that efficiencies are near 1. Without GEMMs in fp8 a host's peak of fp8 is that of
-// bf16. Throws Error(Exit::invalid) where no GEMM or no sum of arrays was measured.
+// bf16. Throws Error(Exit::invalid) unless can_fit().
 FittedProfile fit_machine(const Calibration& calibration, const NodeFacts& facts);
 
 }  // namespace gptbench
