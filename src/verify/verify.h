@@ -26,7 +26,8 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
 
 // Loss of step 0 against the expected loss of a fresh model, ln V + C std^2 / 2: its logits are
 // normal with variance C std^2. Next-sentence classes add ln 2. `tokens` is the source of step 0: a
-// tied head favours targets that repeat their input, which lowers their loss.
+// tied head favours targets that repeat their input, which lowers their loss. Fails, with the
+// reason as its formula, where they cannot be read again. Local.
 VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss);
 
 // Whether a model of this plan that trains for `steps` steps has to learn: tokens can be learned
