@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
+#include "base/error.h"
 #include "comm/agree.h"
 #include "engine/engine.h"
 #include "memory/budget.h"
+#include "run/assemble_record.h"
 #include "run/set_up.h"
 
 namespace gptbench {
@@ -24,6 +27,26 @@ std::string obstacle_before_running(const Session& session, const Config& config
   return missing.empty() ? "" : "out of memory, met when the arena was allocated: " + missing;
 }
 
+// steps.csv is that of the result: written again where another attempt came after it. On rank 0.
+void write_journal_again(const Session& session, const Attempt& attempt) {
+  const StepSeries& steps = attempt.parts.training->steps;
+  const int64_t before = attempt.parts.start.from.steps;
+  RunParts start = attempt.parts;
+  start.training.reset();
+  start.end.reset();
+  session.journal.begin(attempt.plan.config.output.directory,
+                        run_record(attempt.planned, attempt.plan, start));
+  for (size_t i = 0; i < steps.loss.size(); ++i) {
+    JournalStep line = {before + static_cast<int64_t>(i) + 1, steps.loss[i], steps.grad_norm[i],
+                        steps.time_s[i], static_cast<double>(steps.tokens[i]) / steps.time_s[i]};
+    if (!steps.loss_scale.empty()) line.loss_scale = steps.loss_scale[i];
+    if (!steps.skipped.empty()) line.skipped = steps.skipped[i] != 0;
+    for (size_t e = 0; e < steps.held_out_step.size(); ++e)
+      if (steps.held_out_step[e] == line.step) line.held_out_loss = steps.held_out_loss[e];
+    session.journal.add(line);
+  }
+}
+
 }  // namespace
 
 Attempt find_largest(const Session& session, const BatchCandidates& candidates) {
@@ -40,8 +63,10 @@ Attempt find_largest(const Session& session, const BatchCandidates& candidates) 
   if (!candidates.is_allowed(planned + 1)) note(planned + 1, "beyond what the deck allows");
 
   std::optional<Attempt> best, failed;
+  int64_t last = 0;
   const auto runs = [&](int64_t candidate) -> std::optional<bool> {
     Attempt attempt = make_attempt(session, candidates.at(candidate));
+    last = candidate;
     const Exit outcome = attempt.outcome();
     if (outcome == Exit::out_of_memory) note(candidate, attempt.parts.end->reason);
     (outcome == Exit::ok ? best : failed) = std::move(attempt);
@@ -49,8 +74,26 @@ Attempt find_largest(const Session& session, const BatchCandidates& candidates) 
     return {};
   };
   const int64_t largest = largest_that_runs(std::max<int64_t>(1, planned), runs);
-  if (largest == 0) return std::move(*failed);
-  best->parts.end->reason = "largest " + candidates.name(largest) + "; " + too_large;
+  const bool cut_off = failed && failed->outcome() == Exit::timeout;
+  const bool is_wrong = failed && !cut_off && failed->outcome() != Exit::out_of_memory;
+  if (largest == 0 || is_wrong) return std::move(*failed);
+
+  // The search may be cut off after a candidate has run: what was measured is kept.
+  const std::string ran = candidates.name(largest) + "; " + too_large;
+  RunEnd& end = *best->parts.end;
+  if (cut_off)
+    end = {Exit::timeout,
+           "not known to be the largest: " + ran + "; " + candidates.name(last) + ": " +
+               failed->parts.end->reason,
+           best->parts.start.from.steps +
+               static_cast<int64_t>(best->parts.training->steps.loss.size()) - 1};
+  else
+    end.reason = "largest " + ran;
+  try {
+    if (session.world.rank() == 0 && last != largest) write_journal_again(session, *best);
+  } catch (const Error& error) {  // the result itself may still be written
+    session.console.say(std::string("Warning: ") + error.what() + "\n");
+  }
   return std::move(*best);
 }
 

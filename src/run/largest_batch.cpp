@@ -85,7 +85,7 @@ int64_t largest_that_runs(int64_t planned,
   int64_t running = 0, failing = planned + 1, next = planned, stride = 1;
   while (failing - running > 1) {
     const std::optional<bool> ran = runs(next);
-    if (!ran) return 0;
+    if (!ran) break;
     (*ran ? running : failing) = next;
     next = running > 0 ? running + (failing - running) / 2 : std::max<int64_t>(1, failing - stride);
     stride *= 2;

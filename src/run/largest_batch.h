@@ -52,8 +52,8 @@ int64_t largest_candidate(const BatchCandidates& candidates,
                           const std::function<bool(int64_t candidate)>& fits);
 
 // Largest candidate that runs, where the plan says that `planned` >= 1 fits: that one first, then
-// by growing steps below, then between. 0 where none does or `runs` returns nothing, which ends the
-// search: the run failed for another reason.
+// by growing steps below, then between. Where `runs` returns nothing, the run failed for another
+// reason, which ends the search. 0 where none ran.
 int64_t largest_that_runs(int64_t planned,
                           const std::function<std::optional<bool>(int64_t candidate)>& runs);
 

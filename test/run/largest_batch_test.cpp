@@ -76,14 +76,22 @@ TEST(LargestBatch, LargestThatRuns) {
 }
 
 TEST(LargestBatch, AnotherFailureEndsTheSearch) {
+  for (const bool some_ran : {false, true}) {
+    int tries = 0;
+    const auto runs = [&](int64_t) -> std::optional<bool> {
+      if (++tries < 3) return some_ran && tries == 2;
+      return {};
+    };
+    EXPECT_EQ(largest_that_runs(40, runs), some_ran ? 39 : 0);
+    EXPECT_EQ(tries, some_ran ? 2 : 3);
+  }
   int tries = 0;
   EXPECT_EQ(largest_that_runs(40,
-                              [&](int64_t) -> std::optional<bool> {
-                                if (++tries < 3) return false;
-                                return {};
+                              [&](int64_t candidate) -> std::optional<bool> {
+                                if (++tries == 4) return {};
+                                return candidate <= 37;
                               }),
-            0);
-  EXPECT_EQ(tries, 3);
+            37);
 }
 
 }  // namespace
