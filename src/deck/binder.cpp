@@ -209,8 +209,11 @@ std::vector<Token> parse_setting_value(const Source& source, const Key& key,
   return values;
 }
 
-Source command_line_source(int number) {
-  return {"command line: argument " + std::to_string(number), false};
+Source command_line_source(const std::string& setting) {
+  constexpr size_t longest = 60;
+  const size_t shown = std::min(longest, setting.find_first_of(std::string("\n\0", 2)));
+  return {"command line: " + setting.substr(0, shown) + (shown < setting.size() ? "..." : ""),
+          false};
 }
 
 SettingText split_setting(const Source& source, const std::string& text, const std::string& form) {

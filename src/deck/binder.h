@@ -71,8 +71,8 @@ struct Setting {
   Assignment assignment;
 };
 
-// Argument `number` of the command line.
-Source command_line_source(int number);
+// A setting of the command line, by which messages name it.
+Source command_line_source(const std::string& setting);
 // Throws Error(Exit::usage) that begins with the name of `source`, which has no places.
 Setting parse_setting(const Source& source, const std::string& text);
 // Tokens after the '=' of a setting.

@@ -185,17 +185,15 @@ Deck bind_deck(const std::string& path, const std::string& text, const std::vect
 }
 
 Deck parse_deck(const std::string& path, const std::string& text,
-                const std::vector<std::string>& overrides, int first_argument) {
+                const std::vector<std::string>& overrides) {
   const Source source{path};
   const std::vector<Group> groups = parse_namelist(source, text);
   if (groups.empty()) {
     source.fail({1, 1}, "no namelist group found; groups: " + group_list());
   }
   std::vector<Setting> parsed;
-  for (const std::string& text_of_one : overrides) {
-    const int argument = first_argument + static_cast<int>(parsed.size());
-    parsed.push_back(parse_setting(command_line_source(argument), text_of_one));
-  }
+  for (const std::string& setting : overrides)
+    parsed.push_back(parse_setting(command_line_source(setting), setting));
   Deck deck = bind_deck(path, text, groups, {}, parsed);
   deck.overrides = overrides;
   return deck;

@@ -58,12 +58,10 @@ constexpr int64_t max_deck_bytes = 1024 * 1024;
 // is what messages call the file.
 std::string read_deck_text(const std::string& path, const std::string& kind = "deck");
 
-// Grammar, key table and overrides ("group.key=value", string quotes optional; argument i of
-// the command line is overrides[i - first_argument], the number being used in messages alone).
-// Deterministic, no input or output: every rank calls it with the same text. Cross-key checks are
-// validate()'s.
+// Grammar, key table and overrides ("group.key=value", string quotes optional). Deterministic, no
+// input or output: every rank calls it with the same text. Cross-key checks are validate()'s.
 Deck parse_deck(const std::string& path, const std::string& text,
-                const std::vector<std::string>& overrides, int first_argument = 2);
+                const std::vector<std::string>& overrides);
 
 // read_deck_text, parse_deck and validate (deck/validate.h), the layout being from where run.layout
 // says.

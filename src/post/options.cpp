@@ -178,7 +178,7 @@ void check_conversion(Options& options) {
   for (const std::string& each : options.conversion.overrides)
     if (each.rfind("model.", 0) != 0)
       usage("convert: '" + each + "': behind FROM TO only model.key=value is expected");
-  parse_deck("command line", "&model /", options.conversion.overrides, 4);  // or throws
+  parse_deck("command line", "&model /", options.conversion.overrides);  // or throws
 }
 
 void check_files(Options& options) {

@@ -223,7 +223,6 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     if (line.deck.empty() && !(line.mode == Mode::calibrate && is_setting)) {
       line.deck = argument;
     } else {
-      if (line.overrides.empty()) line.first_override = static_cast<int>(i) + 1;
       line.overrides.push_back(argument);
     }
     ++i;

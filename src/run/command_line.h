@@ -29,7 +29,6 @@ struct CommandLine {
   Mode mode = Mode::run;
   std::string deck;                         // --calibrate: "" for none
   std::vector<std::string> overrides;       // "group.key=value"
-  int first_override = 2;                   // number of the argument overrides[0], for messages
   Verbosity verbosity = Verbosity::normal;  // of a run: --verbose, --quiet
   std::string word;                         // --keys WORD; "": all keys
   Mode keys_form = Mode::keys;              // --keys --markdown, --keys --words

@@ -105,7 +105,7 @@ Deck read_deck_once(MpiWorld& world, const CommandLine& line, std::string text) 
   world.broadcast(text);
   Deck deck;
   agreed(world, [&] {
-    deck = parse_deck(line.deck, text, line.overrides, line.first_override);
+    deck = parse_deck(line.deck, text, line.overrides);
     validate(deck, layout_from(deck.config));
   });
   return deck;

@@ -49,7 +49,7 @@ ReferenceGroup sweep_reference();
 // Reads the assignments of &sweep, and "sweep.key=value" of the command line over them. Throws
 // Error(Exit::usage) as the keys of a run do.
 SweepConfig read_sweep_config(const Source& source, const Group& group,
-                              const std::vector<std::string>& overrides, int first_argument);
+                              const std::vector<std::string>& overrides);
 bool is_sweep_override(const std::string& text);
 
 }  // namespace gptbench

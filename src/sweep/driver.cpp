@@ -298,8 +298,7 @@ void refuse_inside_of_mpi() {
 }  // namespace
 
 Exit run_sweep(const CommandLine& line) {
-  Sweep sweep =
-      expand_sweep(line.deck, read_deck_text(line.deck), line.overrides, line.first_override);
+  Sweep sweep = expand_sweep(line.deck, read_deck_text(line.deck), line.overrides);
   const std::vector<std::string> left_out = too_large(sweep);
   if (line.list) {
     print(line.json ? sweep_json(sweep, left_out) + "\n" : sweep_table(sweep, left_out));

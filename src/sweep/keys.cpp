@@ -138,16 +138,16 @@ bool is_sweep_override(const std::string& text) {
 }
 
 SweepConfig read_sweep_config(const Source& source, const Group& group,
-                              const std::vector<std::string>& overrides, int first_argument) {
+                              const std::vector<std::string>& overrides) {
   SweepConfig config;
   SweepBinder deck(config);
   for (const Assignment& assignment : group.assignments)
     deck.bind(source, known_key(source, assignment.place, assignment.key), assignment);
   SweepBinder command_line(config);
-  for (size_t i = 0; i < overrides.size(); ++i) {
-    if (!is_sweep_override(overrides[i])) continue;
-    const Source argument = command_line_source(first_argument + static_cast<int>(i));
-    const SettingText parts = split_setting(argument, overrides[i], "sweep.key=value");
+  for (const std::string& setting : overrides) {
+    if (!is_sweep_override(setting)) continue;
+    const Source argument = command_line_source(setting);
+    const SettingText parts = split_setting(argument, setting, "sweep.key=value");
     const SweepKey& row = known_key(argument, {}, parts.key);
     Assignment assignment;
     assignment.key = parts.key;

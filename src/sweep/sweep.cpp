@@ -360,7 +360,7 @@ std::string origins_of(const std::string& text) {
 }  // namespace
 
 Sweep expand_sweep(const std::string& path, const std::string& text,
-                   const std::vector<std::string>& overrides, int first_argument) {
+                   const std::vector<std::string>& overrides) {
   const Source source{path};
   std::vector<Group> groups = parse_namelist(source, text);
   const auto found = std::find_if(groups.begin(), groups.end(),
@@ -375,14 +375,14 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
   Sweep sweep;
   sweep.path = path;
   sweep.origins = origins_of(text);
-  sweep.config = read_sweep_config(source, group, overrides, first_argument);
+  sweep.config = read_sweep_config(source, group, overrides);
   const Dimensions dimensions(sweep.config, source.at(group.place));
 
   std::vector<Setting> settings;
-  for (size_t i = 0; i < overrides.size(); ++i) {
-    if (is_sweep_override(overrides[i])) continue;
-    const Source argument = command_line_source(first_argument + static_cast<int>(i));
-    settings.push_back(parse_setting(argument, overrides[i]));
+  for (const std::string& setting : overrides) {
+    if (is_sweep_override(setting)) continue;
+    const Source argument = command_line_source(setting);
+    settings.push_back(parse_setting(argument, setting));
     for (const Column& column : dimensions.columns())
       if (column.key == settings.back().key)
         argument.fail({}, column.key->full_name() + " varies in the sweep; change it there");

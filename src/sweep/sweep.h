@@ -49,7 +49,7 @@ constexpr int64_t max_sweep_rows = 100000;
 // grammar, unknown keys, values that no deck can have, a key that varies twice or stands on the
 // command line too, two rows of one name.
 Sweep expand_sweep(const std::string& path, const std::string& text,
-                   const std::vector<std::string>& overrides, int first_argument = 2);
+                   const std::vector<std::string>& overrides);
 
 // The row as a deck: where its settings come from, and every key that it, the sweep's deck or the
 // command line sets, nothing else. Reading it gives the row's Config.

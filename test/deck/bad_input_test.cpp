@@ -380,27 +380,32 @@ TEST(BadDeck, RanksThatDoNotFit) {
   }
 }
 
-TEST(BadCommandLine, NamesTheArgument) {
-  const auto message = [](const std::string& override_text) {
-    return message_of("&run /", {"run.seed=3", override_text});
+TEST(BadCommandLine, NamesTheSetting) {
+  const auto refused = [](const std::string& setting, std::vector<std::string> parts) {
+    parts.insert(parts.begin(), "command line: " + setting + ": ");
+    expect_parts(message_of("&run /", {"run.seed=3", setting}), parts);
   };
-  const std::string place = "command line: argument 3: ";
-  expect_parts(message("run.steps"), {place, "group.key=value"});
-  expect_parts(message("steps=5"), {place, "group.key=value"});
-  expect_parts(message("--steps=5"), {place, "group.key=value"});
-  expect_parts(message("run.step=5"), {place, "did you mean 'steps'"});
-  expect_parts(message("rnu.steps=5"), {place, "unknown group 'rnu'", "did you mean 'run'"});
-  expect_parts(message("run.steps=five"), {place, "'five' is not an integer"});
-  expect_parts(message("run.steps="), {place, "has no value", "1 to 2147483647"});
-  expect_parts(message("run.steps=5 6"), {place, "takes one value"});
-  expect_parts(message("run.steps=5 /"), {place, "unexpected '/'"});
-  expect_parts(message("run.seed=4"), {place, "run.seed is given twice", "argument 2"});
-  expect_parts(message("run.device=gpu"), {place, "allowed: 'auto'"});
-  expect_parts(message("run.warmup_steps=10"), {place, "run.steps = 10"});
-  expect_parts(message("precision.loss_scale=8"), {place, "is of compute = 'fp16'"});
-  expect_parts(message(std::string("data.path=a\nb")), {place, "line end"});
-  expect_parts(message(std::string("data.path=a\0b", 13)), {place, "NUL"});
-  expect_parts(message("data.path='a"), {place, "not closed"});
+  refused("run.steps", {"group.key=value"});
+  refused("steps=5", {"group.key=value"});
+  refused("--steps=5", {"group.key=value"});
+  refused("run.step=5", {"did you mean 'steps'"});
+  refused("rnu.steps=5", {"unknown group 'rnu'", "did you mean 'run'"});
+  refused("run.steps=five", {"'five' is not an integer"});
+  refused("run.steps=", {"has no value", "1 to 2147483647"});
+  refused("run.steps=5 6", {"takes one value"});
+  refused("run.steps=5 /", {"unexpected '/'"});
+  refused("run.seed=4", {"run.seed is given twice", "command line: run.seed=3"});
+  refused("run.device=gpu", {"allowed: 'auto'"});
+  refused("run.warmup_steps=10", {"run.steps = 10"});
+  refused("precision.loss_scale=8", {"is of compute = 'fp16'"});
+  refused("data.path='a", {"not closed"});
+  // As far as it is one line, and short.
+  expect_parts(message_of("&run /", {"data.path=a\nb"}),
+               {"command line: data.path=a...: ", "line end"});
+  expect_parts(message_of("&run /", {std::string("data.path=a\0b", 13)}),
+               {"command line: data.path=a...: ", "NUL"});
+  expect_parts(message_of("&run /", {"data.paht=" + std::string(1000, 'a')}),
+               {"command line: data.paht=" + std::string(50, 'a') + "...: unknown key"});
 }
 
 class BadFile : public testing::Test {

@@ -104,8 +104,8 @@ TEST(Deck, OverridesFollowTheDeck) {
   EXPECT_EQ(deck.config.run.device, DeviceKind::ref);
   EXPECT_EQ(deck.config.parallel.offload,
             (std::vector<Offload>{Offload::optimizer, Offload::activations}));
-  EXPECT_EQ(deck.origin("run", "steps").where, "command line: argument 2");
-  EXPECT_EQ(deck.origin("run", "device").where, "command line: argument 7");
+  EXPECT_EQ(deck.origin("run", "steps").where, "command line: run.steps=30");
+  EXPECT_EQ(deck.origin("run", "device").where, "command line: run.device='ref'");
   EXPECT_EQ(deck.origin("run", "seed").kind, Origin::Kind::default_value);
 }
 

@@ -28,12 +28,9 @@ TEST(CommandLine, DeckAndOverrides) {
   EXPECT_EQ(line.mode, Mode::run);
   EXPECT_EQ(line.deck, "a.in");
   EXPECT_EQ(line.overrides, (std::vector<std::string>{"run.steps=5", "data.seed=7"}));
-  EXPECT_EQ(line.first_override, 2);
   EXPECT_EQ(line.verbosity, Verbosity::verbose);
-  EXPECT_EQ(parsed("--quiet a.in run.steps=5").first_override, 3);
   // A calibration may have no deck.
   EXPECT_EQ(parsed("--calibrate run.steps=5").deck, "");
-  EXPECT_EQ(parsed("--calibrate run.steps=5").first_override, 2);
   EXPECT_EQ(parsed("--keys batch").word, "batch");
   EXPECT_EQ(parsed("--keys batch").deck, "");
   EXPECT_EQ(refused("--keys batch size"),

@@ -368,9 +368,11 @@ TEST(Sweep, CommandLineOverridesDeckAndSweep) {
       sweep_of("vary(1) = 'zero_stage = 0, 1'\nvary(2) = 'seed = 1, 2'", {"sweep.vary='seed = 3'"})
           .rows.size(),
       1u);
-  expect_message("vary(1) = 'zero_stage = 0, 1'", {"argument 2", "parallel.zero_stage varies"},
+  expect_message("vary(1) = 'zero_stage = 0, 1'",
+                 {"command line: parallel.zero_stage=2: ", "parallel.zero_stage varies"},
                  {"parallel.zero_stage=2"});
-  expect_message("vary(1) = 'zero_stage = 0, 1'", {"argument 2", "did you mean 'prune'"},
+  expect_message("vary(1) = 'zero_stage = 0, 1'",
+                 {"command line: sweep.prume=none: ", "did you mean 'prune'"},
                  {"sweep.prume=none"});
 }
 

@@ -52,9 +52,9 @@ refused 2 "loss_scale is of compute = 'fp16'" 0 "$deck" precision.loss_scale=8
 refused 2 "run.comm = 'nccl' needs" 0 "$deck" run.comm=nccl run.device=host
 refused 2 'context_parallel = 3 cuts each sequence' 0 "$deck" parallel.context_parallel=3
 refused 2 'unknown key' 0 "$deck" run.step=3
-refused 2 "argument 2" 0 "$deck" run.steps=x
-refused 2 "argument 2: 'steps=3' is not of the form group.key=value" 0 "$deck" steps=3
-refused 2 "argument 2: 'run.steps' is not of the form group.key=value" 0 "$deck" run.steps
+refused 2 "command line: run.steps=x: " 0 "$deck" run.steps=x
+refused 2 "command line: steps=3: 'steps=3' is not of the form group.key=value" 0 "$deck" steps=3
+refused 2 "command line: run.steps: 'run.steps' is not of the form group.key=value" 0 "$deck" run.steps
 
 # A launcher that the MPI library does not understand: the first of its processes speaks.
 export PMI_SIZE=2 PMI_RANK=0
