@@ -12,7 +12,7 @@ namespace gptbench {
 // Bounds of one reader. A file of ours takes milliseconds of processor time and little more memory
 // than its size; the wall clock is generous, since a file system may stall.
 struct ReadLimits {
-  unsigned processor_s = 20;
+  unsigned processor_s = 60;
   unsigned wall_s = 300;
   // Address space beyond that of the reading process; not applied under sanitizers.
   uint64_t memory_bytes = uint64_t{8} << 30;

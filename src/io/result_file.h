@@ -15,9 +15,9 @@ namespace gptbench {
 // read, newer ones refused.
 constexpr int result_schema_version = 1;
 
-// The largest result file that is written and that is read: two million steps, whatever the number
+// The largest result file that is written and that is read: four million steps, whatever the number
 // of ranks (io/reduce.h). A reader holds a file several times.
-constexpr int64_t largest_result_bytes = int64_t{1} << 30;
+constexpr int64_t largest_result_bytes = int64_t{2} << 30;
 
 // Before anything is computed: verifies that `directory` can be created and a file written in it.
 // Leaves nothing behind. Throws Error(Exit::io) naming the directory, the reason and the key.
