@@ -19,7 +19,7 @@ bool is_small(const std::string& text) {
   size_t rows = 1;
   for (const Group& group : parse_namelist(source, text)) {
     if (group.name != "sweep") continue;
-    const SweepConfig config = read_sweep_config(source, group, {}, 2);
+    const SweepConfig config = read_sweep_config(source, group, {});
     rows *= std::max<size_t>(1, config.rows.size());
     for (const SweepText& vary : config.vary) {
       const Dimension dimension =
