@@ -1,5 +1,7 @@
 #include "plan/grid.h"
 
+#include "base/text.h"
+
 namespace gptbench {
 namespace {
 
@@ -51,6 +53,17 @@ Span span_of(const Grid& grid, const Coordinates& at, Axis axis) {
 }
 
 }  // namespace
+
+std::array<Axis, 4> axes_of(RankOrder order) {
+  std::array<Axis, 4> axes{};
+  size_t place = 0;
+  for (const std::string& name : split(name_of(order), '_'))
+    axes[place++] = name == "tp"   ? Axis::tensor
+                    : name == "cp" ? Axis::context
+                    : name == "pp" ? Axis::pipeline
+                                   : Axis::data;
+  return axes;
+}
 
 const char* name_of(Axis axis) {
   static const char* const names[num_axes] = {"tensor",    "context", "pipeline", "data",

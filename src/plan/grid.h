@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "deck/config.h"
+
 namespace gptbench {
 
 // The four axes of the grid, and groups made of them:
@@ -20,6 +22,9 @@ namespace gptbench {
 enum class Axis { tensor, context, pipeline, data, zero, shard, replica, model, embedding, world };
 const char* name_of(Axis axis);
 constexpr int num_axes = 10;
+
+// Axes by parallel.rank_order, the one along which ranks follow each other first.
+std::array<Axis, 4> axes_of(RankOrder order);
 
 // Coordinates of one rank, each in [0, size of its axis).
 struct Coordinates {

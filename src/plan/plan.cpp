@@ -188,17 +188,6 @@ int32_t Plan::stage_peer(int direction) const {
   return static_cast<int32_t>((at.pipeline + grid.pipeline + direction) % grid.pipeline);
 }
 
-std::array<Axis, 4> axes_of(RankOrder order) {
-  std::array<Axis, 4> axes{};
-  size_t place = 0;
-  for (const std::string& name : split(name_of(order), '_'))
-    axes[place++] = name == "tp"   ? Axis::tensor
-                    : name == "cp" ? Axis::context
-                    : name == "pp" ? Axis::pipeline
-                                   : Axis::data;
-  return axes;
-}
-
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank) {
   return make_plan(config, world_size, rank, device_traits(config.run.device));
 }

@@ -124,8 +124,6 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank);
 // The same but for Op::waits_for and Op::events, a third of the work: enough for memory and costs.
 Plan make_plan_without_waits(const Config& config, int64_t world_size, int64_t rank,
                              const DeviceTraits& device);
-// Axes by parallel.rank_order, the one along which ranks follow each other first.
-std::array<Axis, 4> axes_of(RankOrder order);
 
 // Payload of one message about a micro-batch of which this rank holds `rows` rows.
 int64_t payload_bytes(const Op& op, int64_t rows);

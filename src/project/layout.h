@@ -19,6 +19,15 @@ struct Layout {
   RankOrder rank_order = RankOrder::tp_cp_pp_dp;
 };
 
+// Sizes that an axis of so many ranks can have, ascending.
+std::vector<int64_t> divisors_of(int64_t n);
+
+// What is added to the reason why a deck's own layout is refused to a search.
+constexpr const char* needs_batch =
+    "; where batch.global_batch_size is not given a search takes that of the deck's own layout: "
+    "give "
+    "it";
+
 // Writes the keys of the layout.
 void set_layout(Config& config, const Layout& layout);
 
@@ -27,6 +36,12 @@ const std::vector<std::string>& layout_keys();
 // Whether a search keeps the deck's value of such a key: it stands on the command line, or belongs
 // to the row of a sweep.
 bool is_kept(const Deck& deck, const std::string& key);
+// The kept keys, "group.key=value".
+std::vector<std::string> kept_settings(const Deck& deck);
+// The deck with its own layout where the ranks can have it, else with one that a search may find:
+// the smallest axes that are legal, kept keys as they are, the others as in Layout{}. Whether it
+// fits in memory is not asked. Throws Error(Exit::usage) where none of the first 2,000 is legal.
+Deck with_legal_layout(const Deck& deck, int64_t ranks);
 // A layout of so many replicas as settings of these keys, "group.key=value".
 std::vector<std::string> settings_of(const Layout& layout, int64_t data_parallel,
                                      int64_t global_batch_size);

@@ -11,17 +11,6 @@
 namespace gptbench {
 namespace {
 
-std::vector<int64_t> divisors_of(int64_t n) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 1; d <= n / d; ++d) {
-    if (n % d != 0) continue;
-    divisors.push_back(d);
-    if (d != n / d) divisors.push_back(n / d);
-  }
-  std::sort(divisors.begin(), divisors.end());
-  return divisors;
-}
-
 // The sizes that cut `share` sequences into different numbers of micro-batches, each the smallest
 // that makes so many: 23 sequences are cut by 1, 2, 3, 4, 5, 6, 8, 12 and 23.
 std::vector<int64_t> micro_batches_of(int64_t share) {
@@ -79,10 +68,7 @@ LayoutSpace::LayoutSpace(const Deck& deck, int64_t ranks) : deck_(deck), ranks_(
   try {
     if (batch == 0) batch = resolve(deck_, ranks).batch.global_batch_size;
   } catch (const Error& error) {
-    throw Error(error.code(),
-                std::string(error.what()) +
-                    "; where batch.global_batch_size is not given a search takes that "
-                    "of the deck's own layout: give it");
+    throw Error(error.code(), error.what() + std::string(needs_batch));
   }
   if (!is_kept(deck_, "parallel.data_parallel")) deck_.config.parallel.data_parallel = 0;
   const ParallelConfig& parallel = deck_.config.parallel;

@@ -225,31 +225,6 @@ LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& mach
   return Search(deck, ranks, machine, software, static_cast<size_t>(top), max_layouts).run(watch);
 }
 
-Deck with_legal_layout(const Deck& deck, int64_t ranks) {
-  std::string refusal;
-  const auto is_legal = [&](const Deck& one) {
-    try {
-      validate_layout(one);
-      check_ranks(one, ranks);
-      return true;
-    } catch (const Error& error) {
-      if (refusal.empty()) refusal = error.what();
-      return false;
-    }
-  };
-  if (is_legal(deck)) return deck;
-  const LayoutSpace space(deck, ranks);
-  Deck other = space.deck();
-  for (const Choices& choices : space.grids())
-    for (size_t number = 0; number < choices.count(); ++number) {
-      set_layout(other.config, choices.layout(choices.places_of(number)));
-      other.config.parallel.rank_order = deck.config.parallel.rank_order;
-      if (is_legal(other)) return other;
-    }
-  throw Error(Exit::usage, refusal + "; nor can " + std::to_string(ranks) +
-                               " ranks have another layout that run.layout = 'auto' may choose");
-}
-
 std::string cut_remark(const LayoutSearch& search) {
   if (!search.is_cut) return "";
   return "cut after " + format_count(search.judged) + " of " + format_count(search.layouts) +

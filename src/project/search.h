@@ -65,10 +65,6 @@ LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& mach
                             const Software& software, int64_t top, const SearchWatch& watch = {},
                             int64_t max_layouts = all_layouts);
 
-// The deck with its own layout where the ranks can have it, else with the first that a search would
-// find legal, whether it fits in memory or not. Throws Error(Exit::usage) where there is none.
-Deck with_legal_layout(const Deck& deck, int64_t ranks);
-
 // "cut after 12,987 of 97,575 layouts"; "" of a search that was not cut.
 std::string cut_remark(const LayoutSearch& search);
 

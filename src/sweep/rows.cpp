@@ -14,7 +14,6 @@
 #include "io/guarded_read.h"
 #include "measure/job_limit.h"
 #include "project/layout.h"
-#include "project/search.h"
 #include "run/assemble_record.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"
@@ -195,15 +194,7 @@ std::vector<std::string> too_large(const Sweep& sweep) {
 }
 
 std::vector<std::string> kept_layout(const SweepRow& row) {
-  std::vector<std::string> settings;
-  if (!is_searched(row)) return settings;
-  for (const std::string& name : layout_keys()) {
-    if (!is_kept(row.deck, name)) continue;
-    const size_t dot = name.find('.');
-    const Key& key = *find_key(name.substr(0, dot), name.substr(dot + 1));
-    settings.push_back(name + "=" + format_value(key, key.get(row.deck.config)));
-  }
-  return settings;
+  return is_searched(row) ? kept_settings(row.deck) : std::vector<std::string>();
 }
 
 std::string row_directory(const SweepRow& row) {

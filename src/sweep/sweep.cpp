@@ -13,7 +13,7 @@
 #include "deck/binder.h"
 #include "deck/validate.h"
 #include "deck/values.h"
-#include "project/search.h"
+#include "project/layout.h"
 #include "sweep/batch.h"
 #include "sweep/values.h"
 
