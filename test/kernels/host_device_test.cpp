@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -9,10 +11,25 @@
 #include "deck/config.h"
 #include "device/arguments_types.h"
 #include "device/device.h"
+#include "device/host/attention_work.h"
+#include "device/host/gemm_onednn.h"
 #include "device/host/kernels.h"
 #include "device/ref/kernels.h"
+#include "plan/workspace.h"
 
 namespace gptbench {
+namespace {
+
+std::mutex counts_mutex;
+std::vector<int> blas_threads;  // in the order in which they were set
+
+}  // namespace
+
+// In the place of OpenBLAS's: this program exports it (ENABLE_EXPORTS).
+extern "C" void openblas_set_num_threads(int threads) {
+  const std::lock_guard<std::mutex> lock(counts_mutex);
+  blas_threads.push_back(threads);
+}
 
 // The reference's kernels compute the same, ten times slower.
 TEST(HostDevice, RunsTheKernelsOfTheHost) {
@@ -95,6 +112,33 @@ TEST(HostDevice, ChoicesComeFromAnEarlierResult) {
     }
   }
   make_host_device(DeviceKind::host)->autotuning().reuse("bf16_products=library\n");
+}
+
+// The number is one for all threads of the process: none may set it back while others compute.
+TEST(HostDevice, ABlasHasOneThreadForAllOfAttention) {
+  const auto device = make_host_device(DeviceKind::host);
+  const auto queue = device->make_queue("compute");
+  constexpr int64_t H = 4, T = 8, D = 8, threads = 2, row = H * D;
+  const int64_t bytes = threads * attention_workspace_bytes_per_thread(T, D, sizeof(float));
+  void* const memory = device->allocate(bytes);
+  ASSERT_NE(memory, nullptr);
+  const std::vector<float> q(static_cast<size_t>(T * row), 0.5f);
+  std::vector<float> out(q.size()), lse(static_cast<size_t>(H * T));
+  AttentionForward call{};
+  call.out = out.data();
+  call.lse = lse.data();
+  call.q = call.k = call.v = q.data();
+  call.shape = whole_sequences(1, T, H, H, D, row, row, row);
+  call.workspace = {memory, bytes};
+  set_gemm_threads(3);
+  blas_threads.clear();
+  host::attention_forward_on<float>(*queue, threads, call);
+  const std::vector<int> counts = blas_threads;
+  set_gemm_threads(device->info().num_threads);
+  device->release(memory, bytes);
+  ASSERT_FALSE(counts.empty());
+  EXPECT_EQ(counts.back(), 3);
+  EXPECT_TRUE(std::all_of(counts.begin(), counts.end() - 1, [](int count) { return count == 1; }));
 }
 
 TEST(HostDevice, EveryKernelOfEveryTableExists) {

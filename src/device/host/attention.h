@@ -57,6 +57,9 @@ void parallel_items(const char* name, int64_t threads, int64_t items, const Atte
                  "attention of " + std::to_string(threads) + " threads needs " +
                      std::to_string(threads * bytes) + " bytes of workspace, there are " +
                      std::to_string(workspace.bytes));
+  // Around the threads as well: the number of a BLAS's threads is one for the whole process, so
+  // that the first thread to end would set it back for those still running, and the last to 1.
+  const SingleThreadedGemms all;
   parallel(name, threads, [=](int64_t thread) {
     const SingleThreadedGemms single;
     for (int64_t item = thread; item < items; item += threads)
