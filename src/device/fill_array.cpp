@@ -11,8 +11,9 @@ void fill(Device& device, Queue& queue, ComputeType compute, DrawWeights draw, i
   draw.n = std::min(elements, drawn);
   draw.seed = 1;
   draw.std = 0.5f;
-  device.kernels(compute).draw_weights(queue, draw);
   char* const begin = static_cast<char*>(draw.y);
+  device.fill_zero(queue, begin, bytes);  // pages lie where kernels' threads are, as in training
+  device.kernels(compute).draw_weights(queue, draw);
   for (int64_t filled = drawn * element; filled < bytes; filled *= 2)
     device.copy(queue, begin + filled, begin, std::min(filled, bytes - filled));
 }

@@ -11,14 +11,31 @@
 #include "deck/config.h"
 #include "device/arguments_types.h"
 #include "device/device.h"
+#include "device/fill_array.h"
 #include "device/host/attention_work.h"
 #include "device/host/gemm_onednn.h"
 #include "device/host/kernels.h"
 #include "device/ref/kernels.h"
 #include "plan/workspace.h"
+#include "wrapped_device.h"
 
 namespace gptbench {
 namespace {
+
+// Notes what is zeroed and, with 0 bytes, that something is copied.
+class NotingDevice final : public WrappedDevice {
+ public:
+  NotingDevice() : WrappedDevice(make_host_device(DeviceKind::host)) {}
+  void fill_zero(Queue& queue, void* device, int64_t bytes) override {
+    zeroed.push_back(bytes);
+    WrappedDevice::fill_zero(queue, device, bytes);
+  }
+  void copy(Queue& queue, void* to, const void* from, int64_t bytes) override {
+    zeroed.push_back(0);
+    WrappedDevice::copy(queue, to, from, bytes);
+  }
+  std::vector<int64_t> zeroed;
+};
 
 std::mutex counts_mutex;
 std::vector<int> blas_threads;  // in the order in which they were set
@@ -79,6 +96,20 @@ TEST(HostDevice, CopiesAndZeroes) {
   device->fill_zero(*queue, memory, 0);
   EXPECT_EQ(memory[0], 'x');
   device->release(memory, bytes);
+}
+
+// Copies, which one thread makes, would put an array's pages where that thread is.
+TEST(FillArray, PagesAreFirstTouchedByTheThreadsOfKernels) {
+  NotingDevice device;
+  const auto queue = device.make_queue("compute");
+  const int64_t elements = (1 << 19) + 3, bytes = elements * size_of(DType::f32);
+  float* const array = static_cast<float*>(device.allocate(bytes));
+  ASSERT_NE(array, nullptr);
+  fill_ones(device, *queue, ComputeType::fp32, array, elements, DType::f32);
+  ASSERT_GT(device.zeroed.size(), 1u);
+  EXPECT_EQ(device.zeroed.front(), bytes);
+  EXPECT_TRUE(std::all_of(array, array + elements, [](float value) { return value == 1.0f; }));
+  device.release(array, bytes);
 }
 
 TEST(HostDevice, Fp64NeedsTheReference) {
