@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "device/fill_array.h"
+#include "plan/layout.h"
 #include "plan/workspace.h"
 
 namespace gptbench {
@@ -27,13 +29,14 @@ std::vector<GemmShape> gemms_of(const ModelShape& model, int64_t rows) {
 double measure_gemm_ceiling(Device& device, ComputeType compute,
                             const std::vector<GemmShape>& gemms, double budget_s) {
   const int64_t element = size_of(activation_type(compute));
-  int64_t x = 0, weight = 0, y = 0;  // elements of the largest
+  // Bytes of the largest, aligned as in an arena: a GPU selects its GEMMs for such addresses.
+  int64_t x = 0, weight = 0, y = 0;
   for (const GemmShape& gemm : gemms) {
-    x = std::max(x, gemm.R * gemm.K);
-    weight = std::max(weight, gemm.N * gemm.K);
-    y = std::max(y, gemm.R * gemm.N);
+    x = std::max(x, round_up(gemm.R * gemm.K * element, buffer_alignment));
+    weight = std::max(weight, round_up(gemm.N * gemm.K * element, buffer_alignment));
+    y = std::max(y, round_up(gemm.R * gemm.N * element, buffer_alignment));
   }
-  const int64_t bytes = (x + weight + y) * element + gemm_workspace_bytes;
+  const int64_t bytes = x + weight + y + gemm_workspace_bytes;
   char* const memory = static_cast<char*>(device.allocate(bytes));
   if (memory == nullptr) return 0.0;
   char* const arrays = memory + gemm_workspace_bytes;
@@ -41,10 +44,11 @@ double measure_gemm_ceiling(Device& device, ComputeType compute,
   const KernelTable& kernels = device.kernels(compute);
   LinearForward linear{};
   linear.y = arrays;
-  linear.x = arrays + y * element;
-  linear.weight = arrays + (y + x) * element;
+  linear.x = arrays + y;
+  linear.weight = arrays + y + x;
   linear.workspace = {memory, gemm_workspace_bytes};
-  fill_random(device, *queue, compute, arrays + y * element, x + weight, activation_type(compute));
+  fill_random(device, *queue, compute, arrays + y, (x + weight) / element,
+              activation_type(compute));
 
   std::vector<double> best_s(gemms.size(), std::numeric_limits<double>::infinity());
   const double end_s = now_s() + budget_s;

@@ -12,10 +12,12 @@
 #include "device/arguments_types.h"
 #include "device/device.h"
 #include "device/fill_array.h"
+#include "device/gemm_ceiling.h"
 #include "device/host/attention_work.h"
 #include "device/host/gemm_onednn.h"
 #include "device/host/kernels.h"
 #include "device/ref/kernels.h"
+#include "plan/layout.h"
 #include "plan/workspace.h"
 #include "wrapped_device.h"
 
@@ -35,6 +37,27 @@ class NotingDevice final : public WrappedDevice {
     WrappedDevice::copy(queue, to, from, bytes);
   }
   std::vector<int64_t> zeroed;
+};
+
+int64_t gemms = 0, misaligned = 0;
+void note_alignment(Queue&, const LinearForward& gemm) {
+  ++gemms;
+  for (const void* const array : {gemm.x, gemm.weight, static_cast<const void*>(gemm.y)})
+    if (reinterpret_cast<uintptr_t>(array) % buffer_alignment != 0) ++misaligned;
+}
+
+// Notes where the arrays of GEMMs are and computes none.
+class AlignmentDevice final : public WrappedDevice {
+ public:
+  AlignmentDevice() : WrappedDevice(make_host_device(DeviceKind::host)) {}
+  const KernelTable& kernels(ComputeType compute) const override {
+    table_ = WrappedDevice::kernels(compute);
+    table_.linear_forward = note_alignment;
+    return table_;
+  }
+
+ private:
+  mutable KernelTable table_;
 };
 
 std::mutex counts_mutex;
@@ -110,6 +133,15 @@ TEST(FillArray, PagesAreFirstTouchedByTheThreadsOfKernels) {
   EXPECT_EQ(device.zeroed.front(), bytes);
   EXPECT_TRUE(std::all_of(array, array + elements, [](float value) { return value == 1.0f; }));
   device.release(array, bytes);
+}
+
+// An odd number of rows of an odd vocabulary.
+TEST(GemmCeiling, ArraysAreAlignedAsInAnArena) {
+  AlignmentDevice device;
+  EXPECT_GT(measure_gemm_ceiling(device, ComputeType::bf16, {{3, 6, 101, 1}, {3, 6, 6, 2}}, 0.0),
+            0.0);
+  EXPECT_EQ(gemms, 4);  // two rounds
+  EXPECT_EQ(misaligned, 0);
 }
 
 TEST(HostDevice, Fp64NeedsTheReference) {
