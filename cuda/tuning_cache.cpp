@@ -15,9 +15,10 @@ std::vector<std::pair<std::string, std::string>> tuning_lines(const TuningKind& 
     const size_t equals = line.find('=');
     if (line.rfind(library_prefix, 0) == 0 && line.substr(equals + 1) != library)
       throw Error(Exit::io, std::string(kind.all) + " are those of " + line.substr(equals + 1) +
-                                ", this run has " +
+                                ", this rank has " +
                                 (library.empty() ? "our own kernels alone" : library) +
-                                "; use run.algorithms = '' (a timed search)");
+                                "; use GPUs and libraries of one kind on all ranks, and "
+                                "run.algorithms = '' (a timed search) or a result of theirs");
     if (line.rfind(line_prefix, 0) == 0 && equals != std::string::npos)
       lines.emplace_back(line.substr(line_prefix.size(), equals - line_prefix.size()),
                          line.substr(equals + 1));

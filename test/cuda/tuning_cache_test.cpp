@@ -50,11 +50,13 @@ TEST(GemmSelections, WhatIsThereStays) {
     EXPECT_NE(selection.tried, 99) << text_of(key);
 }
 
+// That of run.algorithms, or of a rank with another GPU, whose selections all ranks take.
 TEST(GemmSelections, AnotherLibraryIsRefused) {
   const std::string text =
       failure(two_selections(), "gemm_library=cuBLASLt 12.9.1 on NVIDIA A100\n");
   EXPECT_NE(text.find("cuBLASLt 12.9.1 on NVIDIA A100"), std::string::npos) << text;
   EXPECT_NE(text.find("run.algorithms = ''"), std::string::npos) << text;
+  EXPECT_NE(text.find("of one kind on all ranks"), std::string::npos) << text;
 }
 
 TEST(GemmSelections, DamagedLinesAreRefused) {
