@@ -28,6 +28,9 @@ std::string missing_memory(Engine& engine, Device& device) {
                : format_bytes(runtime_bytes_per_rank) + " that libraries take beside it";
   } catch (const std::bad_alloc&) {
     return "memory of the host";
+  } catch (const Error& error) {  // of a queue
+    if (error.code() != Exit::out_of_memory) throw;
+    return std::string("its queues: ") + error.what();
   }
 }
 

@@ -101,6 +101,40 @@ TEST(Arenas, ARankSaysWhatItCannotAllocate) {
             who + format_bytes(runtime_bytes_per_rank) + " that libraries take beside it");
 }
 
+// Queues of messages take page-locked memory on a GPU (cuda/staged_queue.h).
+class QueuelessDevice final : public WrappedDevice {
+ public:
+  explicit QueuelessDevice(Exit code)
+      : WrappedDevice(make_host_device(DeviceKind::ref)), code_(code) {}
+  std::unique_ptr<Queue> make_queue(const std::string& name) override {
+    if (code_ != Exit::ok) throw Error(code_, "no page-locked memory");
+    return WrappedDevice::make_queue(name);
+  }
+
+ private:
+  Exit code_;
+};
+
+// It is an outcome, after which a search for the largest batch goes on. Other errors stay errors.
+TEST(Arenas, ARankSaysThatItHasNoMemoryForQueues) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel m;
+  m.data_parallel = world.size();
+  m.global_batch = world.size();
+  const Plan plan = make_plan(resolved_config(m), world.size(), world.rank());
+  const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
+  const auto missing = [&](Exit code) {
+    QueuelessDevice device(code);
+    Engine engine(plan, device, {}, *tokens);
+    return take_arena(world, engine, device);
+  };
+  const bool lacks = world.rank() == world.size() - 1;
+  EXPECT_EQ(missing(lacks ? Exit::out_of_memory : Exit::ok),
+            "rank " + std::to_string(world.size() - 1) +
+                " cannot allocate its queues: no page-locked memory");
+  EXPECT_THROW(missing(Exit::peer), Error);
+}
+
 // A device that would record steps, on a host without page-locked memory.
 class UnlockedDevice final : public WrappedDevice, private Recorder {
  public:
