@@ -1,6 +1,7 @@
 #include "device/memory_offer.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -51,13 +52,15 @@ int64_t limit_of(const std::string& file) {
 struct GroupFiles {
   const char* limit;
   const char* usage;
-  // Keys of memory.stat: page cache, which is active where it was read more than once.
-  const char* inactive_cache;
-  const char* active_cache;
+  // Keys of memory.stat for what the kernel drops when the group is full: page cache, which is
+  // active where it was read more than once, and slabs, which version 1 does not list (null).
+  std::array<const char*, 3> reclaimable;
 };
-constexpr GroupFiles version1{"memory.limit_in_bytes", "memory.usage_in_bytes",
-                              "total_inactive_file", "total_active_file"};
-constexpr GroupFiles version2{"memory.max", "memory.current", "inactive_file", "active_file"};
+constexpr GroupFiles version1{"memory.limit_in_bytes",
+                              "memory.usage_in_bytes",
+                              {"total_inactive_file", "total_active_file", nullptr}};
+constexpr GroupFiles version2{
+    "memory.max", "memory.current", {"inactive_file", "active_file", "slab_reclaimable"}};
 
 // Narrows `offer` by the group at mount + path and all groups above it. A container may see the
 // path of its host, of which only the mount's top exists: missing files limit nothing.
@@ -68,9 +71,9 @@ void narrow(MemoryOffer& offer, const std::string& mount, std::string path,
     const int64_t limit = limit_of(group + "/" + files.limit);
     if (limit != unlimited) {
       const int64_t usage = limit_of(group + "/" + files.usage);
-      const std::string stat = group + "/memory.stat";
-      const int64_t reclaimable =
-          field_of(stat, files.inactive_cache) + field_of(stat, files.active_cache);
+      int64_t reclaimable = 0;
+      for (const char* const key : files.reclaimable)
+        if (key != nullptr) reclaimable += field_of(group + "/memory.stat", key);
       const int64_t used = usage == unlimited ? 0 : std::max<int64_t>(0, usage - reclaimable);
       offer.total_bytes = std::min(offer.total_bytes, limit);
       offer.available_bytes = std::min(offer.available_bytes, std::max<int64_t>(0, limit - used));

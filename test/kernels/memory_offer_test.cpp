@@ -71,6 +71,17 @@ TEST_F(MemoryOfferTest, PageCacheOfAGroupIsAvailable) {
   EXPECT_EQ(read_memory_offer(root).available_bytes, 1 * GiB + 512 * MiB);
 }
 
+// A job that has looked at millions of files holds gigabytes of their inodes.
+TEST_F(MemoryOfferTest, SlabsThatCanBeDroppedAreAvailable) {
+  write("/proc/self/cgroup", "0::/job\n");
+  write("/sys/fs/cgroup/job/memory.max", "4294967296\n");
+  write("/sys/fs/cgroup/job/memory.current", "4294967296\n");
+  write("/sys/fs/cgroup/job/memory.stat",
+        "inactive_file 0\nslab_reclaimable 1073741824\nslab_unreclaimable 536870912\nslab "
+        "1610612736\n");
+  EXPECT_EQ(read_memory_offer(root).available_bytes, 1 * GiB);
+}
+
 // A container sees the path of its host and its own group at the top.
 TEST_F(MemoryOfferTest, GroupOfAContainer) {
   write("/proc/self/cgroup", "0::/host/path/that/does/not/exist\n");
