@@ -9,7 +9,7 @@ namespace gptbench {
 
 // m or n, and k, of a block.
 constexpr int64_t fp8_gemm_block_mn = 512, fp8_gemm_block_k = 1024;
-// C and bias are bf16 or f32. Takes 4 MiB of the workspace for blocks and leaves the rest to the
+// C and bias are bf16 or f32. Takes 3 MiB of the workspace for blocks and leaves the rest to the
 // library.
 void run_gemm_fp8(const Gemm& gemm, const Workspace& workspace);
 
