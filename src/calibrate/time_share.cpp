@@ -89,7 +89,8 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
   }
   const double second_s = once_s;
   once_s = std::max(world_.max(once_s), 1e-8);
-  prepared_s = prepare ? world_.max(prepared_s) : 0.0;
+  // On nodes that differ only some of the ranks may prepare.
+  prepared_s = world_.max(prepared_s);
   once_s_ = once_s + prepared_s;
   prepared_s_ = prepared_s;
   const double per_work_s = once_s / work;

@@ -1,4 +1,5 @@
-// GEMMs beside an all-reduce: what is measured, and that nothing is where there is no room.
+// GEMMs beside an all-reduce: what is measured, and that nothing is where there is no room. Ranks
+// that differ measure together all the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,6 +62,16 @@ TEST_F(Overlap, EveryElementOfAMessageIsLookedAt) {
   array[array.size() - 7] = 3.0f;  // behind the end
   EXPECT_EQ(count_wrong(*device_, *queue, array.data(), count, 2.0f), 3);
   EXPECT_EQ(count_wrong(*device_, *queue, array.data(), count, 3.0f), count - 3);
+}
+
+// As on nodes with caches of different sizes: rank 0 has them prepared, the other rank does not.
+TEST_F(Overlap, OneRankAloneMayPrepareItsCalls) {
+  const std::unique_ptr<Queue> queue = device_->make_queue("test");
+  TimeShare share(world_, 1e-3, 1);
+  const auto prepare = world_.rank() == 0 ? [] {} : std::function<void()>();
+  EXPECT_TRUE(share.time(
+      *queue, [] {}, false, prepare));
+  EXPECT_EQ(world_.sum(int64_t{1}), world_.size());
 }
 
 TEST_F(Overlap, NothingWithoutRoom) {
