@@ -193,7 +193,9 @@ LeftOut KernelBench::attention(ComputeType type, const std::vector<AttentionCase
         {device_.info().num_threads * attention_workspace_bytes_per_thread(T, D, sizeof(float)),
          cuda_attention_workspace_bytes(B, H, T), cudnn_attention_workspace_bytes(B, H, T, D)});
     const double flops = 4.0 * product(R, T) * product(H, D);
-    const bool has_room = scratch_bytes + size_of(A) * R * (2 * row + 2 * out_row) <= room_bytes_;
+    // Ranks may differ in threads, and so in scratch.
+    const bool has_room =
+        world_.all(scratch_bytes + size_of(A) * R * (2 * row + 2 * out_row) <= room_bytes_);
     if (!has_room || !share.has_time()) {
       share.leave_out(2, has_room ? 1.5 * flops : 0.0);
       continue;

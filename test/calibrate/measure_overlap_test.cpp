@@ -74,6 +74,15 @@ TEST_F(Overlap, OneRankAloneMayPrepareItsCalls) {
   EXPECT_EQ(world_.sum(int64_t{1}), world_.size());
 }
 
+// Scratch of attention grows with the threads: rank 0 is given more than there is room for.
+TEST_F(Overlap, WhatHasNoRoomOnOneRankIsLeftOutOnAll) {
+  if (world_.rank() == 0) const_cast<DeviceInfo&>(device_->info()).num_threads = 1 << 20;
+  KernelBench bench(world_, *device_, int64_t{1} << 26, result_);
+  EXPECT_EQ(bench.attention(ComputeType::fp32, {{2, 8, 2, 4}}, time_s).items, 2);
+  EXPECT_TRUE(result_.empty());
+  EXPECT_EQ(world_.sum(int64_t{1}), world_.size());
+}
+
 TEST_F(Overlap, NothingWithoutRoom) {
   EXPECT_EQ(measure(int64_t{1} << 20).items, 3);
   EXPECT_TRUE(result_.empty());
