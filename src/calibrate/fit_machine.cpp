@@ -266,22 +266,21 @@ class Fit {
         "measured: rounds of GEMMs, of " + format_seconds(rounds.front().time_s) + " each");
   }
 
-  // The peaks of a device without a data sheet: the rates that its GEMMs approach. A data sheet may
-  // leave out fp8.
+  // The peaks of a device without a data sheet, and those that a data sheet leaves out: the rates
+  // that GEMMs approach.
   void set_peaks(const std::map<std::string, double>& reached) {
     DeviceData& sheet = fitted_.machine.sheet;
-    const bool is_known = !facts_.sheet.name.empty();
     for (const auto& [type, flops_per_s] : reached) {
-      if (is_known && (type != fp8 || !sheet.fp8_tflops.empty())) continue;
-      (type == "fp32"   ? sheet.fp32_tflops
-       : type == "tf32" ? sheet.tf32_tflops
-       : type == "bf16" ? sheet.bf16_tflops
-       : type == "fp16" ? sheet.fp16_tflops
-       : type == fp8    ? sheet.fp8_tflops
-                        : sheet.fp64_tflops)
-          .assign(std::max<size_t>(1, sheet.clock_ghz.size()), four_digits(flops_per_s / 1e12));
+      std::vector<double>& tflops = type == "fp32"   ? sheet.fp32_tflops
+                                    : type == "tf32" ? sheet.tf32_tflops
+                                    : type == "bf16" ? sheet.bf16_tflops
+                                    : type == "fp16" ? sheet.fp16_tflops
+                                    : type == fp8    ? sheet.fp8_tflops
+                                                     : sheet.fp64_tflops;
+      if (tflops.empty())
+        tflops.assign(std::max<size_t>(1, sheet.clock_ghz.size()), four_digits(flops_per_s / 1e12));
     }
-    if (!is_known && sheet.fp8_tflops.empty()) sheet.fp8_tflops = sheet.bf16_tflops;
+    if (facts_.sheet.name.empty() && sheet.fp8_tflops.empty()) sheet.fp8_tflops = sheet.bf16_tflops;
   }
 
   void fit_attention() {

@@ -323,6 +323,16 @@ TEST(Fit, KeepsTheDataSheet) {
             "in use before anything was allocated");
 }
 
+// As one of the user's own that states bf16 alone, while a calibration measures other types, too.
+TEST(Fit, MeasuresPeaksThatADataSheetLeavesOut) {
+  NodeFacts facts = host_of_two();
+  facts.sheet = *find_device("a100_80gb");
+  facts.sheet.fp32_tflops.clear();
+  const Machine machine = fit_machine(known_machine(), facts).machine;
+  EXPECT_NEAR(machine.peak("fp32") * machine.gemm_efficiency, gemm_rate, 2e-3 * gemm_rate);
+  EXPECT_EQ(machine.peak("bf16"), 312e12);
+}
+
 TEST(Fit, ProfileReadsBackAndProjects) {
   Calibration calibration = known_machine();
   add_messages(calibration);
