@@ -90,15 +90,18 @@ void SensorTimeline::add(double time_s, const SensorReading& reading) {
   const double passed_s = first ? 0.0 : time_s - last_s_, at_s = time_s - first_s_;
   while (at_s >= interval_s_ * static_cast<double>(max_intervals)) double_interval();
   const auto interval = static_cast<size_t>(at_s / interval_s_);
-  const auto add_to = [&](Quantity quantity, const std::optional<double>& value) {
+  const auto add_to = [&](Quantity quantity, const std::optional<double>& value,
+                          double weight = 1.0) {
     if (!value) return;
     sums_[at(quantity, false, interval)] += *value;
-    sums_[at(quantity, true, interval)] += 1.0;
+    sums_[at(quantity, true, interval)] += weight;
   };
-  // A counter tells more than a look at the power of a moment.
-  const bool counts = reading.energy_j && last_energy_j_ && passed_s > 0.0;
-  add_to(power, counts ? std::optional<double>((*reading.energy_j - *last_energy_j_) / passed_s)
-                       : reading.power_w);
+  // A counter tells more than a look at the power of a moment. It moves in steps of up to a tenth
+  // of a second: the power between two readings that are closer counts for as little as their time.
+  if (reading.energy_j && last_energy_j_ && passed_s > 0.0)
+    add_to(power, *reading.energy_j - *last_energy_j_, passed_s);
+  else
+    add_to(power, reading.power_w);
   add_to(clock, reading.clock_ghz);
   add_to(temperature, reading.temperature_c);
   add_to(utilisation, reading.utilisation);

@@ -56,7 +56,8 @@ class SensorTimeline {
   void add(double time_s, const SensorReading& reading);
   void coarsen_to(double interval_s);  // a multiple by a power of two
   double interval_s() const { return interval_s_; }
-  // [quantity, sum or number of readings, interval]; timelines of several units can be added up.
+  // [quantity, sum or number of readings, interval], of energy counters joules and seconds;
+  // timelines of several units can be added up.
   const std::vector<double>& sums() const { return sums_; }
   static size_t at(size_t quantity, bool number, size_t interval) {
     return (2 * quantity + (number ? 1 : 0)) * max_intervals + interval;

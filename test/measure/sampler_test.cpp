@@ -114,6 +114,22 @@ TEST(SensorTimeline, IntervalsGrowWithTheTime) {
   EXPECT_EQ(timeline.sums()[SensorTimeline::at(SensorTimeline::temperature, true, 32)], 0.0);
 }
 
+// 100 W, by a counter that moves ten times a second. The last of these steps comes between two
+// readings of which the second ends the interval, a hundredth of a second behind the first.
+TEST(SensorTimeline, AStepOfACounterIsNoPeakOfPower) {
+  SensorTimeline timeline;
+  for (const auto& [time_s, energy_j] :
+       {std::pair{1000.0, 0.0}, std::pair{1000.94, 90.0}, std::pair{1000.95, 100.0}}) {
+    SensorReading reading;
+    reading.energy_j = energy_j;
+    timeline.add(time_s, reading);
+  }
+  const auto sum = [&](bool number) {
+    return timeline.sums()[SensorTimeline::at(SensorTimeline::power, number, 0)];
+  };
+  EXPECT_NEAR(sum(false) / sum(true), 100.0 / 0.95, 1e-6);
+}
+
 // Without a counter, the mean of the power that the readings of an interval show.
 TEST(SensorTimeline, PowerIsSampledWhereNothingCountsEnergy) {
   SensorTimeline timeline;
