@@ -48,6 +48,7 @@ OffloadFile::OffloadFile(const std::string& directory, int64_t bytes) : pool_(ma
 }
 
 OffloadFile::~OffloadFile() {
+  pool_.clear();  // before its descriptor becomes that of another file
   close(file_);
 }
 
@@ -106,7 +107,14 @@ void OffloadFile::write_now(const void* memory, int64_t offset, int64_t bytes) c
 }
 
 OffloadFile::Transfer::Transfer() : control_(std::make_unique<aiocb>()) {}
-OffloadFile::Transfer::~Transfer() = default;
+
+// An error elsewhere may end the run while the system still reads or writes memory.
+OffloadFile::Transfer::~Transfer() {
+  if (!started_) return;
+  const aiocb* const control = control_.get();
+  aio_cancel(control->aio_fildes, control_.get());
+  while (aio_error(control) == EINPROGRESS) aio_suspend(&control, 1, nullptr);
+}
 
 void OffloadFile::Transfer::set(int file, bool writes, char* memory, int64_t offset,
                                 int64_t bytes) {

@@ -18,7 +18,7 @@ class OffloadFile {
  public:
   // A file of `bytes` bytes in `directory`, which is created where missing. Throws Error(Exit::io).
   OffloadFile(const std::string& directory, int64_t bytes);
-  ~OffloadFile();
+  ~OffloadFile();  // waits for transfers in flight
   OffloadFile(const OffloadFile&) = delete;
   OffloadFile& operator=(const OffloadFile&) = delete;
 

@@ -55,8 +55,10 @@ struct Resources {
   const KernelTable& host_kernels;  // for operations of that queue, if there are any
   const CommunicatorTable communicators;
   Arena arena;
-  std::unique_ptr<OffloadFile> offload_file;  // null where nothing is offloaded to a file
   StepQueues queues;
+  // Null where nothing is offloaded to a file. Its transfers use memory of arena and queues, and
+  // end before these do.
+  std::unique_ptr<OffloadFile> offload_file;
   // Bytes that the transfers of the last issued step moved.
   TransferTotal loads, stores;
 };
