@@ -136,10 +136,16 @@ std::vector<Place> places_of(const std::vector<NodeRank>& ranks) {
   return places;
 }
 
-// Bindings of a node without what tells ranks or nodes apart.
+// Bindings of a node without what tells ranks or nodes apart. GPUs that are named by their UUID are
+// counted: no two nodes have the same ones.
 std::string layout_of(const std::vector<NodeRank>& ranks) {
   std::string layout;
-  for (const NodeRank& r : ranks) layout += place_of(*r.binding, core_list) + "\n";
+  for (const NodeRank& r : ranks) {
+    RankBinding binding = *r.binding;
+    if (binding.gpus.find_first_not_of("-0123456789,") != std::string::npos)
+      binding.gpus = "x" + std::to_string(split(binding.gpus, ',').size());
+    layout += place_of(binding, core_list) + "\n";
+  }
   return layout;
 }
 

@@ -100,6 +100,19 @@ TEST(Binding, OneWarningForCoresWithinOthers) {
   EXPECT_FALSE(has(higher, "on 3 cores")) << higher;
 }
 
+// A launcher that names GPUs by their UUID gives each node other names.
+TEST(Binding, NodesThatDifferInUuidsOfTheirGpusAreAlike) {
+  std::vector<RankBinding> ranks = {bound(0, {0}), bound(1, {0}), bound(2, {0})};
+  ranks[0].gpus = "GPU-8932f937-d72c";
+  ranks[1].gpus = "GPU-1b3c70e2-00fa";
+  ranks[2].gpus = "GPU-aa51e6f0-9d17,GPU-40c9b7d5-21ce";
+  EXPECT_TRUE(has(binding_report({ranks[0], ranks[1]}), "the other nodes alike"));
+  EXPECT_TRUE(has(binding_report(ranks), "1 node differs"));
+  ranks[0].gpus = "0";
+  ranks[1].gpus = "1";
+  EXPECT_TRUE(has(binding_report({ranks[0], ranks[1]}), "1 node differs"));
+}
+
 TEST(Binding, NodesThatDifferAreCountedAndWarningsBounded) {
   std::vector<RankBinding> ranks = {bound(0, {0})};
   for (int node = 1; node < 9; ++node) ranks.push_back(bound(node, {1}, 2));
