@@ -202,7 +202,9 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
   setup.device = make_device(world, setup.config);
   setup.memory = setup.device->memory_offer();
   agreed(world, [&] {
-    if (world.rank() == 0) check_output_directory(setup.config.output.directory);
+    if (world.rank() != 0) return;
+    check_output_directory(setup.config.output.directory);
+    known_devices();  // a mistake in the user's file is found before time is spent
   });
   const double limit_s = setup.config.run.limits.time_limit_s;
   setup.limit_s = limit_s > 0.0 ? limit_s : calibration_limit_s;

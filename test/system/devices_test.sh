@@ -43,4 +43,5 @@ refused 2 "devices.in:3:3: unknown key 'fp32_tflop' of a device; did you mean 'f
 refused 2 'devices.in:3:3: ' 0 --devices
 export GPTBENCH_DEVICES=$decks/none.in
 refused 2 'GPTBENCH_DEVICES must name a file of devices: .*none.in: no such file' 0 "$deck"
+refused 2 'GPTBENCH_DEVICES must name a file of devices: .*none.in: no such file' 2 --calibrate "$deck" run.device=host run.time_limit_s=1
 finish
