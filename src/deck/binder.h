@@ -14,7 +14,8 @@
 
 namespace gptbench {
 
-// The group of a sweep (deck/sweep.h) is no part of a run: its keys stand in a table of their own.
+// The group of a sweep (sweep/config.h) is no part of a run: its keys stand in a table of their
+// own.
 constexpr const char* sweep_group = "sweep";
 
 // "&run, &model, ...", for messages.

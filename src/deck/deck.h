@@ -19,7 +19,7 @@ namespace gptbench {
 struct Origin {
   enum class Kind { default_value, problem_class, preset, deck, sweep, command_line };
   Kind kind = Kind::default_value;
-  std::string where;  // "deck.in:3:5", "command line: argument 2"; of the preset key for a preset
+  std::string where;  // "deck.in:3:5", "command line: run.steps=20"; of the preset key for a preset
 };
 
 // Keys that do not go together.

@@ -14,8 +14,8 @@
 //
 // Stricter than Fortran in two points: a key (or an element of it) given twice in a group and an
 // unknown group are errors; a group given twice, whose second text Fortran would skip in silence,
-// counts as its keys given twice. The first is enforced by the binding in deck/deck.cpp, because
-// `a(1)` and `a(2)` are two elements of one key; a repeated group is refused here.
+// counts as its keys given twice. The first is enforced by Claims (deck/binder.h), because `a(1)`
+// and `a(2)` are two elements of one key; a repeated group is refused here.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct Place {
   int64_t column = 0;
 };
 
-// Where a text came from, as named in messages: "deck.in:3:5" for a file, "command line: argument
-// 2" for an override, whose parts need no place.
+// Where a text came from, as named in messages: "deck.in:3:5" for a file, "command line:
+// run.steps=20" for an override, whose parts need no place.
 struct Source {
   std::string name;
   bool has_places = true;
