@@ -246,9 +246,9 @@ class Phases {
   std::vector<PhaseNeed> needs_;
 };
 
-// Bytes that a rank may take for arrays: half of what is there, shared by the ranks of a node.
+// Bytes that a rank may take for arrays: half of what is there, shared by the ranks of that memory.
 int64_t room_of(MpiWorld& world, const Device& device) {
-  const int64_t sharers = device.info().identity.empty() ? world.node_size() : 1;
+  const int64_t sharers = ranks_of_memory(world, device);
   return world.min(device.memory_offer().available_bytes / 2 / sharers);
 }
 

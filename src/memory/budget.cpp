@@ -83,4 +83,9 @@ MemoryBudget agree_on_memory(MpiWorld& world, const Device& device, const Plan& 
   return budget;
 }
 
+int64_t ranks_of_memory(MpiWorld& world, const Device& device) {
+  const std::string& identity = device.info().identity;
+  return world.all(identity.empty()) ? world.node_size() : sum_over_device(world, identity, 1);
+}
+
 }  // namespace gptbench

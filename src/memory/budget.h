@@ -27,4 +27,7 @@ struct MemoryBudget {
 // the need of each rank with &memory device_memory_gib where that is set.
 MemoryBudget agree_on_memory(MpiWorld& world, const Device& device, const Plan& plan);
 
+// Collective. The ranks that have this rank's memory: those on its device, or of its node.
+int64_t ranks_of_memory(MpiWorld& world, const Device& device);
+
 }  // namespace gptbench

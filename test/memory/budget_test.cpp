@@ -119,6 +119,8 @@ TEST(Budget, RanksOnOneDeviceShareItsMemory) {
   const int64_t sharers = world.rank() / 2 == world.size() / 2 ? 1 : 2;
   const MemoryBudget budget =
       agree_on_memory(world, OwnMemoryDevice(sharers * mine, world.rank()), plan);
+  EXPECT_EQ(ranks_of_memory(world, OwnMemoryDevice(mine, world.rank())), sharers);
+  EXPECT_EQ(ranks_of_memory(world, OfferingDevice(mine)), world.node_size());
   EXPECT_TRUE(budget.fits) << budget.reason;
   EXPECT_EQ(budget.need_bytes, sharers * mine);
   EXPECT_EQ(budget.offer_bytes, sharers * mine);
