@@ -76,6 +76,7 @@ void store(const OpCall& call) {
 
 void all_reduce(const OpCall& call) {
   Communicator& group = call.group();
+  if (call.op.axis == Axis::world) call.inputs().count_votes();
   const DType type = call.type_of(Slot::whole);
   void* const whole = call[Slot::whole];
   if (call.op.as<MessageSize>().maximum)

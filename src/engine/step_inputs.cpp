@@ -97,6 +97,7 @@ void StepInputs::load_lengths(const OpCall& call) {
 }
 
 void StepInputs::load_control(const OpCall& call) {
+  votes_counted_ = false;
   pinned_vote_ =
       static_cast<double*>(memory_.put(call.queue(), call[Slot::stop_votes], &vote_, sizeof vote_));
   const double weight = 1.0 / static_cast<double>(batch_.num_targets());
@@ -107,6 +108,7 @@ void StepInputs::vote_to_stop() {
   vote_ = 1.0;
   if (pinned_vote_ != nullptr) *pinned_vote_ = vote_;  // read when the step is replayed
   if (memory_.mode() == InputMode::record || memory_.mode() == InputMode::replay) return;
+  if (votes_counted_) return;  // written now, it would replace the sum, on this rank alone
   resources_.put(plan().scalar(Scalar::stop_votes), &vote_, sizeof vote_);
 }
 

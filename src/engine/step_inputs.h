@@ -62,6 +62,8 @@ class StepInputs {
   void load_lengths(const OpCall& call);
   void load_control(const OpCall& call);
 
+  // The votes of this step are being counted: one that comes later belongs to the next step.
+  void count_votes() { votes_counted_ = true; }
   // This rank has failed: it votes to stop, in the next step where the votes of this one have been
   // counted.
   void vote_to_stop();
@@ -93,6 +95,7 @@ class StepInputs {
   bool ahead_of_step_ = false;     // between begin_ahead() and end_ahead()
   int64_t filled_step_ = -1;       // whose inputs the set in use holds; -1: of none
   double vote_ = 0.0;              // 1: stop
+  bool votes_counted_ = false;     // those of the step that is being issued
   double* pinned_vote_ = nullptr;  // the same in page-locked memory
 };
 

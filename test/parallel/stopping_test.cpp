@@ -132,6 +132,49 @@ TEST(Stopping, MemoryThatRunsOutStopsAll) {
   }
 }
 
+// Memory for the update of the parameters, the last part of a step, runs out on some rank.
+class ShortOfMemoryForUpdates final : public WrappedDevice {
+ public:
+  ShortOfMemoryForUpdates() : WrappedDevice(make_host_device(DeviceKind::ref)) {
+    table_ = WrappedDevice::kernels(ComputeType::fp32);
+    update = table_.adamw;
+    table_.adamw = [](Queue& queue, const AdamW& arguments) {
+      if (update_fails) throw std::bad_alloc();
+      update(queue, arguments);
+    };
+  }
+  const KernelTable& kernels(ComputeType) const override { return table_; }
+
+  inline static bool update_fails = false;
+
+ private:
+  inline static void (*update)(Queue&, const AdamW&) = nullptr;
+  KernelTable table_;
+};
+
+// The votes of the step have been summed by then: the rank that failed must not be the only one
+// that stops.
+TEST(Stopping, AFailureBehindTheVotesStopsAllInOneStep) {
+  MpiWorld world(nullptr, nullptr);
+  Replicas replicas(world);
+  const BrokenSource tokens(replicas.plan, -1);
+  ShortOfMemoryForUpdates device;
+  Engine engine(replicas.plan, device, replicas.connections.table, tokens);
+  ASSERT_TRUE(engine.allocate());
+  engine.initialise_weights();
+  EXPECT_FALSE(engine.step(0, false).stop);
+  const bool mine = world.rank() == world.size() - 1;
+  device.update_fails = mine;
+  bool stopped = false;
+  for (int64_t step = 1; !stopped && step < 3; ++step) {
+    stopped = engine.step(step, false).stop;
+    ASSERT_EQ(world.sum(int64_t{stopped}) % world.size(), 0) << "in step " << step;
+  }
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(engine.failure().code(), mine ? Exit::out_of_memory : Exit::ok);
+  device.update_fails = false;
+}
+
 // A NaN on one rank reaches loss and gradient norm of all: none goes on alone.
 TEST(Stopping, NonFiniteValuesReachAllRanks) {
   MpiWorld world(nullptr, nullptr);
