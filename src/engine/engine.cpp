@@ -106,7 +106,7 @@ NonFinite Engine::find_non_finite(int64_t step, const std::function<bool(bool)>&
   NonFiniteSearch search(resources_);
   issuer_.set_search(&search);
   pulse.begin_step(step);
-  inputs_.begin_step(step, updates_, false);
+  inputs_.begin_step(step, inputs_.constants().update(), false);  // of that step
   issue_apart(for_each_task);
   issuer_.set_search(nullptr);
   return search.found();

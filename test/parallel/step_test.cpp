@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
+#include <utility>
 
 #include "engine/non_finite.h"
 #include "train.h"
@@ -365,6 +367,45 @@ TEST(NonFiniteWeights, AreFoundInEveryPiece) {
   direction[last_of_wte] = std::nan("");
   training.move(wte, direction, 1.0);
   EXPECT_EQ(non_finite_weights(training.engine().resources()).what, "tensor wte of the weights");
+}
+
+// A device whose first GEMM once gives a NaN.
+class FaultyOnce final : public WrappedDevice {
+ public:
+  FaultyOnce() : WrappedDevice(make_host_device(DeviceKind::host)) {}
+  const KernelTable& kernels(ComputeType compute) const override {
+    table_ = kernels_of_host = WrappedDevice::kernels(compute);
+    table_.linear_forward = [](Queue& q, const LinearForward& a) {
+      constexpr uint16_t nan = 0x7E00;
+      kernels_of_host.linear_forward(q, a);
+      if (!std::exchange(had_fault, true)) std::memcpy(a.y, &nan, sizeof nan);
+    };
+    return table_;
+  }
+
+ private:
+  inline static KernelTable kernels_of_host;
+  inline static bool had_fault = false;
+  mutable KernelTable table_;
+};
+
+// The repetition of a skipped first step, which is sound, is the first update, not one before it:
+// nothing else is blamed for a fault that does not come again.
+TEST(NonFiniteSearches, RepeatASkippedStepAsItWas) {
+  Config config = resolved_config(model_of("host", "fp16", 1, 1));
+  config.precision.initial_loss_scale = 1.0;
+  FaultyOnce device;
+  const Plan plan =
+      make_plan(config, 1, 0, device_traits(config.run.device, device.info().num_threads));
+  const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
+  Engine engine(plan, device, {}, *tokens);
+  ASSERT_TRUE(engine.allocate());
+  engine.initialise_weights();
+  const StepResult result = engine.step(0, false);
+  EXPECT_TRUE(result.skipped);
+  EXPECT_FALSE(std::isfinite(result.loss));
+  const NonFinite found = engine.find_non_finite(0, [](bool mine) { return mine; });
+  EXPECT_EQ(found.what, "");
 }
 
 }  // namespace
