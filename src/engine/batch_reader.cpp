@@ -71,8 +71,9 @@ void BatchReader::draw_ahead(int64_t step) {
   const SequenceRange mine =
       sequences_of(plan_.config.batch.global_batch_size, plan_.grid.data, plan_.at.data);
   ahead_sequences_ = {sequences_before(step) + mine.first, 0};
-  if (plan_.buffer_index.tokens < 0 || pairs_ != nullptr)
-    return;  // nothing is read, or not token by token
+  // Stages between the first and the last read nothing.
+  const bool reads = plan_.chunks.front().has_embedding || plan_.chunks.back().has_head;
+  if (!reads || pairs_ != nullptr) return;  // or not token by token
   ahead_.resize(static_cast<size_t>(mine.count) * sequence_.size());
   try {
     for (int64_t& drawn = ahead_sequences_.count; drawn < mine.count; ++drawn)

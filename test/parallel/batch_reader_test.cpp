@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "configs.h"
 #include "plan/context.h"
@@ -59,6 +61,20 @@ TEST(BatchReader, FindsWhatWasDrawnAhead) {
       EXPECT_EQ(reader.micro_batch().inputs[b * T + t], token);
       EXPECT_EQ(reader.micro_batch().targets[b * T + t], token + 1);
     }
+}
+
+// A thousand ranks of stages that need no tokens must not read the file of tokens.
+TEST(BatchReader, DrawsAheadWhereAStageReadsTokens) {
+  SmallModel model;
+  model.layers = model.pipeline_parallel = 3;
+  for (const int64_t stage : {0, 1, 2}) {
+    Reading reading(model, stage);
+    const auto loads = [](const Op& op) { return op.kind == OpKind::load_tokens; };
+    const bool needs = std::any_of(reading.plan.ops.begin(), reading.plan.ops.end(), loads);
+    EXPECT_EQ(needs, stage != 1);
+    reading.reader.draw_ahead(0);
+    EXPECT_EQ(reading.tokens.reads.empty(), !needs) << "stage " << stage;
+  }
 }
 
 // The count takes the time of a batch's random numbers, within the timed step. It shows by a change
