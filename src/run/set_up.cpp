@@ -48,10 +48,17 @@ Connections::Connections(MpiWorld& world, const Plan& plan) {
 }
 
 std::string take_arena(MpiWorld& world, Engine& engine, Device& device) {
-  std::string missing = missing_memory(engine, device);
+  const std::string who = "rank " + std::to_string(world.rank());
+  std::string missing;
+  agreed(world, [&] {
+    try {
+      missing = missing_memory(engine, device);
+    } catch (const Error& error) {  // of the file of offloaded data
+      throw Error(error.code(), who + ": " + error.what());
+    }
+  });
   if (world.all(missing.empty())) return "";
-  if (!missing.empty())
-    missing = "rank " + std::to_string(world.rank()) + " cannot allocate " + missing;
+  if (!missing.empty()) missing = who + " cannot allocate " + missing;
   return first_text(world, missing);
 }
 

@@ -26,7 +26,7 @@ class Connections {
 
 // Collective. Allocates the arena and checks that memory is left for the libraries, which fail
 // without it. Where some rank has too little: what the lowest such rank could not allocate, on all
-// ranks; else "".
+// ranks; else "". Throws AgreedError(Exit::io) where one cannot create its file of offloaded data.
 std::string take_arena(MpiWorld& world, Engine& engine, Device& device);
 
 // Throws AgreedError where the deck demands CUDA graphs that the plan does not allow. Local.

@@ -171,5 +171,31 @@ TEST(Graphs, MissingPageLockedMemoryIsStated) {
   }
 }
 
+// A full disk of one node, or of all: one message, and all ranks end in order.
+TEST(Arenas, AFileThatCannotBeCreatedIsAgreedOn) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel m;
+  m.data_parallel = world.size();
+  m.global_batch = world.size();
+  m.offload = "optimizer";
+  m.offload_target = "file";
+  Config config = resolved_config(m);
+  const int64_t last = world.size() - 1;
+  config.output.directory = world.rank() == last ? "/dev/null/no_directory" : ".";
+  const Plan plan = make_plan(config, world.size(), world.rank());
+  const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
+  const std::unique_ptr<Device> device = make_host_device(DeviceKind::ref);
+  Engine engine(plan, *device, {}, *tokens);
+  try {
+    take_arena(world, engine, *device);
+    FAIL() << "a file was created";
+  } catch (const AgreedError& error) {
+    EXPECT_EQ(error.code(), Exit::io);
+    const std::string what = error.what();
+    EXPECT_EQ(what.find("rank " + std::to_string(last) + ": "), 0U) << what;
+    EXPECT_NE(what.find("/dev/null/no_directory"), std::string::npos) << what;
+  }
+}
+
 }  // namespace
 }  // namespace gptbench
