@@ -37,8 +37,7 @@ class Engine {
   Engine(const Plan& plan, Device& device, const CommunicatorTable& communicators,
          const TokenSource& tokens);
 
-  // Takes the arena's memory, and the file where data is offloaded to one; local. False where there
-  // is too little memory; throws Error(Exit::io) where the file cannot be created.
+  // Resources::allocate(); local.
   bool allocate() { return resources_.allocate(); }
   // Draws the weights (engine/weights.h).
   void initialise_weights() { gptbench::initialise_weights(resources_); }

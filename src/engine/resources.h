@@ -27,7 +27,8 @@ struct Resources {
   Resources(const Plan& plan, Device& device, const CommunicatorTable& communicators);
 
   // Takes queues, the arena's memory, and the file where data is offloaded to one; local. False
-  // where there is too little memory; throws Error(Exit::io) where the file cannot be created.
+  // where there is too little memory for the arena. Throws Error(Exit::out_of_memory) where a queue
+  // lacks memory of its own, Error(Exit::io) where the file cannot be created.
   bool allocate();
 
   const Buffer& buffer_of(const Operand& operand) const {
