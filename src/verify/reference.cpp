@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "comm/agree.h"
 #include "engine/gather.h"
 #include "verify/reduced.h"
 #include "verify/residuals.h"
@@ -53,9 +54,17 @@ TrainedSteps train(const Plan& plan, Device& device, const CommunicatorTable& co
       make_token_source(plan.config.data, static_cast<uint64_t>(plan.config.run.seed), plan.shape.T,
                         plan.shape.V_valid);
   Engine engine(plan, device, communicators, *tokens);
-  if (!engine.allocate())
-    throw Error(Exit::out_of_memory, "no memory for the reduced model of the verification (" +
-                                         format_bytes(total(plan.class_bytes)) + ")");
+  const auto agree = [&](const auto& local) {
+    if (world != nullptr)
+      agreed(*world, local);
+    else
+      local();
+  };
+  agree([&] {
+    if (!engine.allocate())
+      throw Error(Exit::out_of_memory, "no memory for the reduced model of the verification (" +
+                                           format_bytes(total(plan.class_bytes)) + ")");
+  });
   engine.initialise_weights();
   // The second step is then one that was recorded, as most of the run's are.
   const auto all = [&](bool mine) { return world == nullptr ? mine : world->all(mine); };
@@ -82,6 +91,13 @@ TrainedSteps train(const Plan& plan, Device& device, const CommunicatorTable& co
         training.changes[i][k] = after[k] - training.changes[i][k];
     }
   }
+  // A rank that failed has computed on stale values, which say nothing about the arithmetic.
+  agree([&] {
+    const Failure& failure = engine.failure();
+    if (failure.code() != Exit::ok)
+      throw Error(failure.code(), "the reduced model of the verification: " + failure.reason() +
+                                      "; leave it more memory, or use run.verify = .false.");
+  });
   return training;
 }
 

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
+#include <new>
 #include <string>
 
 #include "base/random.h"
 #include "broken_kernels.h"
+#include "comm/agree.h"
 #include "configs.h"
 #include "device/host/blocking.h"
 #include "device/host/gemm_converted.h"
@@ -111,6 +114,41 @@ TEST(Verification, FindsBrokenKernelsInFp8) {
 // fp16 has three bits more, and residuals are eight times as large.
 TEST(Verification, FindsBrokenKernelsInFp16) {
   check_broken_kernels("fp16", 4.0);
+}
+
+// A device of which a kernel finds no memory.
+class FullDevice final : public WrappedDevice {
+ public:
+  FullDevice() : WrappedDevice(make_host_device(DeviceKind::host)) {}
+  const KernelTable& kernels(ComputeType compute) const override {
+    table_ = WrappedDevice::kernels(compute);
+    table_.gelu_forward = [](Queue&, const GeluForward&) { throw std::bad_alloc(); };
+    return table_;
+  }
+
+ private:
+  mutable KernelTable table_;
+};
+
+// Numbers that were never computed are not wrong ones: that is no verdict about the machine.
+TEST(Verification, MemoryThatRunsOutIsNoWrongNumber) {
+  MpiWorld world(nullptr, nullptr);
+  const auto sound = make_host_device(DeviceKind::host);
+  FullDevice full;
+  const bool is_full = world.rank() == world.size() - 1;
+  Device& device = is_full ? static_cast<Device&>(full) : *sound;
+  const Config config = small_config(world, "fp32");
+  const Plan plan = make_plan(config, world.size(), world.rank(),
+                              device_traits(config.run.device, device.info().num_threads));
+  try {
+    reference_check(world, plan, device);
+    FAIL() << "numbers were compared";
+  } catch (const AgreedError& error) {
+    EXPECT_EQ(error.code(), Exit::out_of_memory);
+    EXPECT_EQ(std::string(error.what()),
+              "the reduced model of the verification: no memory for gelu_forward; leave it more "
+              "memory, or use run.verify = .false.");
+  }
 }
 
 // Padding that takes part is found, though few of the run's own sequences are padded.
