@@ -248,7 +248,12 @@ RunEnd train_attempt(const Session& session, Sensing& sensing, const Plan& plan,
   if (const auto end = ended_by_signal(world)) return *end;
   const Connections connections(world, plan);
   const CommunicatorTable& communicators = connections.table();
-  if (plan.config.run.verify) verify_reduced(session, plan, communicators, parts);
+  try {
+    if (plan.config.run.verify) verify_reduced(session, plan, communicators, parts);
+  } catch (const AgreedError& error) {
+    if (error.code() != Exit::out_of_memory) throw;
+    return out_of_memory("met: " + std::string(error.what()));
+  }
   if (const auto end = ended_by_signal(world)) return *end;
 
   const double start_s = now_s();
