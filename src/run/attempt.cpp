@@ -105,8 +105,8 @@ void verify_reduced(const Session& session, const Plan& plan,
 void check_run(const Session& session, const Plan& plan, Engine& engine, const Training& training,
                bool fresh, std::vector<VerifyEntry>& checks) {
   MpiWorld& world = session.world;
-  if (world.rank() == 0 && fresh &&
-      !training.samples.empty())  // one reader of the tokens is enough
+  // One reader of the tokens is enough.
+  if (world.rank() == 0 && fresh && !training.samples.empty())
     checks.push_back(
         check_initial_loss(plan, session.tokens, training.samples.front().result.loss));
   if (must_learn(plan, static_cast<int64_t>(training.samples.size()))) {
