@@ -76,7 +76,7 @@ run 2 --calibrate run.time_limit_s=$long_s run.device=host
 [ "$short" != "$(counted)" ] || fail "as many in 0.3 s as in $long_s s: $short"
 
 # No GEMM fits: what was measured is kept, and there is no profile.
-run 1 --calibrate run.time_limit_s=1 run.device=host "$decks/tiny.in" model.hidden_size=1048576 model.num_attention_heads=8192
+run 1 --calibrate run.time_limit_s=1 run.device=host "$decks/tiny.in" model.hidden_size=1048576 model.num_attention_heads=8192 model.vocab_size=1048576
 [ "$status" -eq 3 ] || fail "status $status instead of 3"
 tail -1 out | grep -q '^GPTBENCH calibration status=OOM verdict=NOT VERIFIED .* profile=none ' || fail "last line: $(tail -1 out)"
 
