@@ -126,7 +126,7 @@ contains tree/output/124m-scaling/study.txt '^strong 4 192 1234 output/124m-scal
 contains tree/output/perlmutter/study.txt '^strong 2 8 1234 output/perlmutter/strong-2$'
 contains tree/submitted '--nodes=2 --ntasks-per-node=4 .*--constraint=gpu .*--account=me_g jobscripts/gptbench.slurm input/124m.in'
 # A study whose last job is refused has its points all the same, and says how its table is made.
-sed -i 's/^    \*\.slurm)/    */post.slurm) echo "sbatch: error: no time left" \&\& exit 1 ;;\n&/' bin/sbatch
+sed -i 's|^    \*\.slurm)|    */post.slurm) echo "sbatch: error: no time left" \&\& exit 1 ;;\n&|' bin/sbatch
 (cd tree && jobscripts/scaling_study.sh --no-check --nodes 1 --batch 8 --output "its post" input/124m.in) >out 2>&1 || fail "a study without its last job: $(cat out)"
 contains out '^scaling_study: sbatch: no time left$'
 contains out '^scaling_study: no job makes table and plot; once all points have ended: bash jobscripts/post.slurm its\\ post$'
