@@ -231,8 +231,10 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     events.after_step(step, result);
 
     const std::string trouble = non_finite_reason(plan.config.precision, result);
-    const AfterStep next = agree_after_step(world, !trouble.empty());
+    const bool failed = engine.failure().code() != Exit::ok;  // behind the votes of the step
+    const AfterStep next = agree_after_step(world, failed || !trouble.empty());
     if (next == AfterStep::fail) {
+      if (note_failure(world, engine, training)) break;
       training.outcome = Exit::non_finite;
       training.cause_unknown = true;
       training.reason = trouble_of(world, step, result, trouble);
@@ -263,8 +265,6 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   training.exposed_s = engine.timer().exposed_s();
   // A checkpoint in flight is good, whatever ended the run.
   try_to_save(training, [&] { checkpoints.finish(); });
-  // A rank that failed after the votes of the last step.
-  if (training.outcome == Exit::ok) note_failure(world, engine, training);
   return training;
 }
 

@@ -57,7 +57,7 @@ struct TrainingEvents {
 };
 
 struct Training {
-  // [step of this run]; without the step in which tokens or memory failed
+  // [step of this run]; without the step in which tokens failed, or memory before its update
   std::deque<StepSample> samples;
   int64_t first_step = 0;    // from 0; other than 0 where an earlier run is continued
   int64_t steps = 0;         // executed by this run, the failed one included
@@ -91,7 +91,8 @@ void note_unwritten(const AgreedError& error, Training& training);
 //   - the held-out loss, evaluated every convergence.evaluate_every steps, is at most target_loss,
 //   - loss or gradient norm is not finite (scaled loss: the loss, or the norm at the least scale),
 //   - weights are not finite when they are to be saved,
-//   - tokens cannot be read or memory runs out (that step leaves no sample),
+//   - tokens cannot be read or memory runs out (that step leaves no sample, unless it lacks its
+//     update alone),
 //   - replicas differ, which is looked at after every run.check_replicas_every steps and before a
 //     checkpoint,
 //   - a rank received a signal,

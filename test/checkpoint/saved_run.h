@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -24,8 +25,10 @@ class SavedRun {
   SavedRun(MpiWorld& world, const std::string& text, const std::string& directory)
       : SavedRun(world, config_of(text, directory)) {}
   SavedRun(MpiWorld& world, const Config& config)
+      : SavedRun(world, config, device_of(config, &world)) {}
+  SavedRun(MpiWorld& world, const Config& config, std::unique_ptr<Device> device)
       : world_(world),
-        device_(device_of(config, &world)),
+        device_(std::move(device)),
         plan_(make_plan(config, world.size(), world.rank(),
                         device_traits(config.run.device, device_->info().num_threads))),
         connections_(connect(world, plan_)),
