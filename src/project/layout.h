@@ -25,8 +25,7 @@ std::vector<int64_t> divisors_of(int64_t n);
 // What is added to the reason why a deck's own layout is refused to a search.
 constexpr const char* needs_batch =
     "; where batch.global_batch_size is not given a search takes that of the deck's own layout: "
-    "give "
-    "it";
+    "give it";
 
 // Writes the keys of the layout.
 void set_layout(Config& config, const Layout& layout);
