@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "base/error.h"
 #include "train.h"
 #include "verify/residuals.h"
 #include "verify/verify.h"
@@ -77,6 +78,18 @@ TEST(Checks, InitialLoss) {
           check_initial_loss(plan, tokens, std::numeric_limits<double>::quiet_NaN()).passed);
       EXPECT_NEAR(check_initial_loss(plan, tokens, expected + 0.25).value, 0.25, 1e-12);
     }
+}
+
+// A file that cannot be read a second time fails the check, not the run, which keeps its result.
+TEST(Checks, InitialLossFailsWhereTokensCannotBeReadAgain) {
+  class LostTokens final : public TokenSource {
+    std::string description() const override { return "lost"; }
+    void read(int64_t, int32_t*) const override { throw Error(Exit::io, "a.txt: cannot read"); }
+  };
+  const Plan plan = make_plan(resolved_config(SmallModel()), 1, 0);
+  const VerifyEntry entry = check_initial_loss(plan, LostTokens(), 4.0);
+  EXPECT_FALSE(entry.passed);
+  EXPECT_EQ(entry.formula, "not checked: a.txt: cannot read");
 }
 
 // BERT adds ln 2 to the loss, and to the threshold what the labels of 5 sequences differ by.
