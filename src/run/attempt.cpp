@@ -40,8 +40,9 @@ std::string failed_checks(const std::vector<VerifyEntry>& checks) {
   std::string text;
   for (const VerifyEntry& entry : checks) {
     if (entry.passed) continue;
-    text += (text.empty() ? "" : "; ") + printed("check %s failed: %g, at most %g",
-                                                 entry.name.c_str(), entry.value, entry.threshold);
+    const bool was_made = entry.formula.rfind("not checked", 0) != 0;
+    text += (text.empty() ? "" : "; ") + ("check " + entry.name + " failed: ") +
+            (was_made ? printed("%g, at most %g", entry.value, entry.threshold) : entry.formula);
     if (entry.name == "skipped_steps")
       text += "; lower precision.initial_loss_scale or raise run.warmup_steps and run.steps";
   }
