@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -111,15 +112,23 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
     const Plan plan = make_reduced_plan(config, world.size(), world.rank(), full.device);
     const TrainedSteps run = train(plan, device, communicators, &world);
     for (const Op& op : plan.ops) exercised.insert(spec_of(op.kind).name);
-    if (world.rank() == 0) {
-      const std::unique_ptr<Device> ref = make_host_device(DeviceKind::ref);
-      const Plan ref_plan =
-          make_reduced_plan(reference_config(config), 1, 0, device_traits(DeviceKind::ref));
-      check_memory_of_reference(*ref, ref_plan);
-      keep_worst(check.entries,
-                 compare_with_reference(plan, run, train(ref_plan, *ref, {}, nullptr)));
+    std::optional<Error> missing_memory;
+    try {
+      if (world.rank() == 0) {
+        const std::unique_ptr<Device> ref = make_host_device(DeviceKind::ref);
+        const Plan ref_plan =
+            make_reduced_plan(reference_config(config), 1, 0, device_traits(DeviceKind::ref));
+        check_memory_of_reference(*ref, ref_plan);
+        keep_worst(check.entries,
+                   compare_with_reference(plan, run, train(ref_plan, *ref, {}, nullptr)));
+      }
+    } catch (const Error& error) {
+      missing_memory = error;
     }
-    world.barrier_asleep();
+    world.barrier_asleep();  // the others, which would take processors from rank 0
+    agreed(world, [&] {
+      if (missing_memory) throw *missing_memory;
+    });
   }
   std::set<std::string> missing;
   for (const Op& op : full.ops)
