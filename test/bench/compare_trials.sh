@@ -3,13 +3,13 @@
 # How often `gptpost compare` finds a slowdown, and how often it finds one where there is none. Each trial
 # compares five runs on one core (A) with five under a CPU quota of QUOTA per cent (B), and with five
 # more like A (C), in turn: A B C A B C ... Default: 50 trials, quota 97, which is 3 % slower. The cores
-# of CORES (0) share the trials. Needs an idle machine and a cgroup that this user may write (root, version
-# 1 or 2); a trial takes two and a half minutes. Not part of the tests.
+# of CORES (0) share the trials. A run takes RUN_S seconds (20), a trial fifteen runs, five minutes. Needs an
+# idle machine and a cgroup that this user may write (root, version 1 or 2). Not part of the tests.
 set -eu
 build=${1:?usage: compare_trials.sh BUILD [TRIALS] [QUOTA]}
 trials=${2:-50}
 quota=${3:-97}
-deck="run.duration_s=8 run.verify=F model.num_layers=4 model.hidden_size=256 model.num_attention_heads=4
+deck="run.duration_s=${RUN_S:-20} run.verify=F model.num_layers=4 model.hidden_size=256 model.num_attention_heads=4
   model.seq_length=128 model.vocab_size=1024 batch.micro_batch_size=4 output.peak_tflops=1"
 
 # The kernel's usual period, 0.1 s: each stop of a virtual processor costs time of its own.
