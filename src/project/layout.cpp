@@ -103,7 +103,9 @@ Deck with_legal_layout(const Deck& deck, int64_t ranks) {
         if (is_legal(other)) return other;
       }
   throw Error(Exit::usage, refusal + "; nor can " + std::to_string(ranks) +
-                               " ranks have another layout that run.layout = 'auto' may choose");
+                               " ranks have one of the " +
+                               std::to_string(std::min(tried, most_tried)) +
+                               " other layouts that were tried for run.layout = 'auto'");
 }
 
 std::vector<std::string> settings_of(const Layout& layout, int64_t data_parallel,

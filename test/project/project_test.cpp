@@ -408,9 +408,8 @@ TEST(Projection, WhatProfilesDoNotHoldIsRefused) {
   EXPECT_THROW(step_time(offload, faster, fsdp()), Error);
 }
 
-// Of a step that is walked as a whole, and of those that are extended from walks with fewer
-// micro-batches: 50 of 4 sequences on a rank, and one of a single sequence, whose kernels take more
-// than a quarter of the time.
+// 8 sequences per replica are projected micro-batch by micro-batch. 201 are not: the time of 51
+// micro-batches, the last one of a single sequence, follows from projections of fewer.
 TEST(Projection, PartsAddUp) {
   for (const auto& [stages, zero_stage, ranks, share] :
        {std::tuple(1, 3, 16, 8), std::tuple(1, 0, 1, 201), std::tuple(1, 3, 8, 201),
