@@ -182,7 +182,7 @@ void add_course_of_run(Table& table) {
                   "with find_largest: at least so many steps confirm it");
   row.choice(&C::layout, "layout",
              "decomposition, ZeRO, micro-batch and recomputation: those of the deck, or (auto) the "
-             "best by projected time, doc/projection.md");
+             "best by projected time, doc/planning.md");
   row.string(&C::machine, "machine", {},
              "with layout: machine profile, a name or a path; '': input/machines/local.in");
   std::vector<std::string> classes = {""};
