@@ -122,6 +122,28 @@ TEST(Projection, RecomputationWithoutMasterWeightsHasItsOwnFactor) {
         << parameters << master_weights;
 }
 
+// What an operation costs beside its work: microseconds, or cycles of a clock; where the machine's
+// is not known, microseconds.
+TEST(Projection, OperationsCostMicrosecondsOrCycles) {
+  const StepWork work = step_of({}, 1);
+  Software software = fsdp();
+  const auto layernorm_s = [&](double operation_us, double operation_ghz, const Machine& machine) {
+    software.operation_us = operation_us;
+    software.operation_ghz = operation_ghz;
+    return step_time(work, machine, software).region_s[static_cast<size_t>(Region::layernorm)];
+  };
+  const double without = layernorm_s(0.0, 0.0, a100());
+  const double operations = layernorm_s(1000.0, 0.0, a100()) - without;
+  EXPECT_GT(operations, 0.0);
+  const double clock = a100().clock_ghz;
+  EXPECT_NEAR(layernorm_s(1000.0, clock, a100()), without + operations, 1e-9 * operations);
+  EXPECT_NEAR(layernorm_s(1000.0, 2.0 * clock, a100()), without + 2.0 * operations,
+              1e-9 * operations);
+  Machine unknown = a100();
+  unknown.clock_ghz = 0.0;
+  EXPECT_NEAR(layernorm_s(1000.0, 2.0 * clock, unknown), without + operations, 1e-9 * operations);
+}
+
 // At 4/5 of the clock, GEMMs and attention take 5/4 of the time; what memory bounds takes the same.
 TEST(Projection, ACappedClockSlowsGemmsAlone) {
   const StepWork work = step_of({}, 1);

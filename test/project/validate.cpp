@@ -51,6 +51,7 @@ const std::vector<Fitted> mpt_figures = {{"gemm_efficiency", a100, 0.80},
 const std::vector<Fitted> fugaku_figures = {{"gemm_efficiency", a64fx, 0.15},
                                             {"elementwise_factor", {"megatron-a64fx"}, 4.0},
                                             {"operation_us", {"megatron-a64fx"}, 1000.0},
+                                            {"recompute_factor", {"megatron-a64fx"}, 1.5},
                                             {"between_efficiency", {"megatron-a64fx"}, 0.15}};
 
 const std::vector<Fitted> zero_figures = {{"elementwise_factor", {"deepspeed"}, 2.0},
