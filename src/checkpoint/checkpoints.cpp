@@ -1,6 +1,7 @@
 #include "checkpoint/checkpoints.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,18 @@ bool is_rewritten(const Config& config, int64_t steps) {
   const int64_t last = config.run.steps, every = config.checkpoint.every_steps;
   if (config.run.limits.duration_s > 0.0) return false;
   return steps == last || (steps > 0 && steps < last && every > 0 && steps % every == 0);
+}
+
+// Whether the run goes on from checkpoints in `directory`: from another one's it does not own
+// these.
+bool continues_in(const std::string& directory, const Config& config) {
+  const std::filesystem::path from = config.run.start.resume;
+  if (from == "auto") return true;
+  if (from == "no") return false;
+  std::error_code error;
+  return std::filesystem::equivalent(
+      std::filesystem::is_directory(from, error) ? from : from.parent_path() / ".", directory,
+      error);
 }
 
 // The most checkpoints of a run that exist at one time: those that are kept, and the one being
@@ -105,7 +118,7 @@ void CheckpointDirectory::take(const Config& config) {
     throw Error(Exit::usage, "checkpoint.directory = '" + path_ +
                                  "' is in use: another run has locked " + lock +
                                  "; wait until it has ended, or name another directory");
-  if (config.run.start.resume != "no") return;
+  if (continues_in(path_, config)) return;
   const Inventory found = take_inventory(path_);
   for (const Inventory::Complete& each : found.complete)
     if (!is_rewritten(config, each.manifest.state.steps))

@@ -23,8 +23,9 @@ std::string missing_space(const Config& config, int64_t existing, double free_by
 class CheckpointDirectory {
  public:
   // Collective. Throws AgreedError: Exit::io where no checkpoint can be written, or the ranks see
-  // different directories; Exit::usage where another run is using it, or, with run.resume = 'no',
-  // it holds checkpoints that this run does not write anew. Then it leaves the directory as it was.
+  // different directories; Exit::usage where another run is using it, or this one continues nothing
+  // in it (run.resume) and it holds checkpoints that this run does not write anew. Then it leaves
+  // the directory as it was.
   CheckpointDirectory(MpiWorld& world, const Config& config);
   ~CheckpointDirectory();
   // missing_space() before the first step, on rank 0. No reason to refuse a run: others may write

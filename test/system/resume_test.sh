@@ -162,11 +162,18 @@ for shorter in "run.steps=10 checkpoint.every_steps=2" "run.duration_s=1"; do
   # shellcheck disable=SC2086
   refused 2 "ck/step-00000014.h5 is a checkpoint of another run; set run.resume = 'auto' .*, or another checkpoint.directory" 2 "$deck" "${anew[@]}" $shorter
 done
+cp -r "$saved/ck" "$saved/source"
+other=(run.resume="$saved/source" "${anew[@]:1}" run.steps=20 checkpoint.every_steps=3)
+refused 2 "ck/step-00000014.h5 is a checkpoint of another run; set" 2 "$deck" "${other[@]}"
 files | cmp -s - before || fail "the checkpoints have changed"
 run 1 "$deck" "${anew[@]}" run.steps=14 checkpoint.every_steps=2
 [ "$status" -eq 0 ] || fail "status $status"
 [ "$(find "$saved/ck" -type f | wc -l)" -eq 4 ] || fail "left $(ls "$saved/ck")"
 [ -z "$(files | comm -12 - before)" ] || fail "not written anew: $(files | comm -12 - before)"
+files >before
+run 1 "$deck" run.resume="$saved/ck/step-00000012.h5" "${anew[@]:1}" run.steps=14 checkpoint.every_steps=1
+[ "$status" -eq 0 ] || fail "status $status, back to an earlier checkpoint of its own"
+[ -e "$saved/ck/step-00000013.h5" ] || fail "left $(ls "$saved/ck")"
 
 # Nor does a second run use the directory of one that lives.
 : >living
