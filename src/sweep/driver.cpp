@@ -210,6 +210,7 @@ class Driver {
       if (is_cut_off_) print("    " + record->outcome.reason + "\n");
       return;
     }
+    if (!record) record = result_that_stands(row, end);
     if (!record) {
       record = record_without_result(sweep_, row, end, output, join(words, " "),
                                      out_of_memory_kills() > kills_before);
@@ -220,6 +221,18 @@ class Driver {
     report(index, end.wall_s, *record);
     if (record->outcome.status == "FAILED" || record->outcome.status == "INVALID")
       note_bad_nodes(row.name, output, record->outcome.reason);
+  }
+
+  // The result of an earlier job where this one, which resumes, has found nothing left to train: it
+  // writes none, and ends as that result says or, past a target, with 0.
+  static std::optional<Record> result_that_stands(const SweepRow& row, const ProcessEnd& end) {
+    if (end.cause != ProcessEnd::Cause::ended || row.deck.config.run.start.resume != "auto")
+      return std::nullopt;
+    std::optional<Record> earlier = row_result(row);
+    if (earlier && earlier->outcome.status != "FAILED" &&
+        (end.status == 0 || end.status == earlier->outcome.exit_status))
+      return earlier;
+    return std::nullopt;
   }
 
   void note_bad_nodes(const std::string& row, const std::string& output,
