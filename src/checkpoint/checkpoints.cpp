@@ -22,8 +22,8 @@ bool is_rewritten(const Config& config, int64_t steps) {
   return steps == last || (steps > 0 && steps < last && every > 0 && steps % every == 0);
 }
 
-// Whether the run goes on from checkpoints in `directory`: from another one's it does not own
-// these.
+// Whether the run continues checkpoints of `directory`. One that resumes from elsewhere, or from
+// nowhere, does not own what lies there.
 bool continues_in(const std::string& directory, const Config& config) {
   const std::filesystem::path from = config.run.start.resume;
   if (from == "auto") return true;

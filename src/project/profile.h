@@ -81,7 +81,7 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(pure_recompute_factor, optional, "the same where parameters are 16-bit without master weights; 0: recompute_factor") \
   X(score_traffic, not_negative, "bytes moved per stored attention score, forward; 0: attention is fused") \
   X(operation_us, not_negative, "added to each operation on the device")                        \
-  X(operation_ghz, optional, "clock of the ranks at which it costs that, where it costs cycles; 0: at any clock") \
+  X(operation_ghz, optional, "clock at which an operation costs operation_us, where it costs cycles; 0: at any clock") \
   X(step_ms, not_negative, "added to each step")
 #define GPTBENCH_MEMORY_KEYS(X)                                                                \
   X(score_bytes, not_negative, "bytes held per stored attention score until its backward pass; with recomputation of one layer at a time") \
