@@ -62,9 +62,9 @@ struct Counted {
 };
 
 std::string name_of_work(const Work& work) {
-  const std::string name = spec_of(work.op).name;
-  if (work.kind != Work::Kind::gemm) return name;
-  return name + printed(" %.0fx%.0fx%.0f", work.M, work.N, work.K);
+  std::string name = spec_of(work.op).name;
+  if (work.kind == Work::Kind::gemm) name += printed(" %.0fx%.0fx%.0f", work.M, work.N, work.K);
+  return work.recompute ? name + " again" : name;
 }
 
 // A plan, and the number of replicas that have a rank with this plan.
@@ -167,8 +167,11 @@ OperationTime operation_of(const Counted& counted, const Ceilings& ceilings) {
   operation.bound_by_flops = by_flops > by_bytes;
   if (is_on_device(counted.work)) operation.launch_s = counted.calls * ceilings.launch_s;
   // Until the region's time is known: what it is shared by.
-  operation.time_s =
-      counted.projected_s > 0.0 ? counted.calls * counted.projected_s : operation.limit_s;
+  operation.time_s = operation.limit_s;
+  if (counted.projected_s > 0.0) {
+    operation.time_s = counted.calls * counted.projected_s;
+    operation.shape_s = operation.time_s - operation.limit_s - operation.launch_s;
+  }
   return operation;
 }
 
@@ -178,6 +181,7 @@ void add_to(PartOfStep& region, const OperationTime& operation) {
   region.calls += operation.calls;
   region.limit_s += operation.limit_s;
   region.launch_s += operation.launch_s;
+  region.shape_s += operation.shape_s;
 }
 
 // Regions with what their operations do, and operations with their share of the region's time.
@@ -304,8 +308,7 @@ Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine
 
 double StepAccount::covered_s() const {
   double covered_s = communication_s;
-  for (const PartOfStep& region : regions)
-    covered_s += std::min(region.time_s, region.limit_s + region.launch_s);
+  for (const PartOfStep& region : regions) covered_s += std::min(region.time_s, region.known_s());
   return covered_s;
 }
 

@@ -36,9 +36,13 @@ struct PartOfStep {
   double limit_s = 0.0;                          // what it takes at the ceilings; 0: not known
   bool bound_by_flops = false;                   // of most of the limit; else by bytes
   double launch_s = 0.0;
-  // What neither explains; 0 where it is no more than rounding.
+  // What operations of these shapes take beside both by the profile: tiles and vectors that are not
+  // full, measured factors of shapes, factors of the software. 0: no profile.
+  double shape_s = 0.0;
+  double known_s() const { return limit_s + launch_s + shape_s; }
+  // What none of them explains; 0 where it is no more than rounding.
   double rest_s() const {
-    const double rest = time_s - limit_s - launch_s;
+    const double rest = time_s - known_s();
     return std::fabs(rest) < 1e-9 * time_s ? 0.0 : rest;
   }
 };
@@ -91,8 +95,8 @@ struct StepAccount {
   double unexplained_s() const;  // in no region: gaps between operations
   // Share of the step in regions and communication, whatever it is spent on there.
   double explained() const { return 1.0 - unexplained_s() / step_s; }
-  // Communication, and of each region what limit and launches take: what has a cause. The rest of
-  // regions and the gaps have none.
+  // Communication, and of each region what limits, launches and shapes take: what has a cause. The
+  // rest of regions and the gaps have none.
   double covered_s() const;
   double covered() const { return covered_s() / step_s; }
 };

@@ -32,19 +32,20 @@ std::string regions_text(const StepAccount& account) {
                {"by", false},
                {"reached", true},
                {"launch", true},
+               {"shape", true},
                {"rest", true}},
               {}};
   for (const PartOfStep& r : account.regions)
-    table.rows.push_back({"", r.name, ms(r.time_s), percent(r.time_s, account.step_s),
-                          ms(r.limit_s),
-                          r.limit_s == 0.0   ? "-"
-                          : r.bound_by_flops ? "FLOPs"
-                                             : "bytes",
-                          percent(r.limit_s, r.time_s), ms(r.launch_s), ms(r.rest_s())});
+    table.rows.push_back(
+        {"", r.name, ms(r.time_s), percent(r.time_s, account.step_s), ms(r.limit_s),
+         r.limit_s == 0.0   ? "-"
+         : r.bound_by_flops ? "FLOPs"
+                            : "bytes",
+         percent(r.limit_s, r.time_s), ms(r.launch_s), ms(r.shape_s), ms(r.rest_s())});
   const auto line = [&](const std::string& name, double time_s) {
     if (time_s > 1e-9 * account.step_s)
       table.rows.push_back(
-          {"", name, ms(time_s), percent(time_s, account.step_s), "-", "-", "-", "-", "-"});
+          {"", name, ms(time_s), percent(time_s, account.step_s), "-", "-", "-", "-", "-", "-"});
   };
   line("imbalance", account.imbalance_s);
   line("bubble", account.bubble_s);
@@ -146,6 +147,7 @@ JsonObject part_json(const PartOfStep& part) {
                        : part.bound_by_flops ? "FLOPs"
                                              : "bytes")
       .add("launch_s", part.launch_s)
+      .add("shape_s", part.shape_s)
       .add("rest_s", part.rest_s());
   return object;
 }
@@ -231,7 +233,7 @@ std::string explain_page(const std::string& path, const Record& record,
   return page_heading("gptbench explain") + "  file      " + path + "\n" +
          printed("  step      %.4g s, %.1f %% explained\n", account.step_s,
                  100.0 * account.explained()) +
-         printed("  covered   %.1f %% by limits, launches, imbalance, bubble and messages\n",
+         printed("  covered   %.1f %% by limits, launches, shapes, imbalance, bubble, messages\n",
                  100.0 * account.covered()) +
          hanging("  limits    ", limits) + regions_text(account) + operations_text(account) +
          messages_text(account) + ranks_text(account);

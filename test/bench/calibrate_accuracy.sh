@@ -6,7 +6,7 @@
 # its measured times, by how much the passes differ from one another (which no profile can predict), the
 # signed error of the projection and two shares of the step by `gptpost explain`: "explained", the time in a
 # region or in communication (the rest are gaps between operations), and "covered", the part of it that limits
-# at the profile's rates, launches, imbalance, bubble and messages account for. Then the errors' mean size and
+# at the profile's rates, launches, shapes, imbalance, bubble and messages account for. Then the errors' mean size and
 # the largest, and the least shares. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations
 # 14. --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -319,6 +320,16 @@ TEST(Explain, RegionsFromAProfile) {
   EXPECT_NEAR(norm.limit_s, 0.1, 1e-9);
   EXPECT_FALSE(norm.bound_by_flops);
   EXPECT_NEAR(norm.launch_s, 7e-3, 1e-12);
+  EXPECT_NEAR(norm.shape_s, 0.0, 1e-9);
+  // Kernels that move twice as many bytes as the plan; the rest of the region's time has no cause.
+  Software software = read_software("gptbench");
+  software.elementwise_factor = 2.0;
+  const StepAccount twice = account_of(one_layer_run({0.2, 0.2}), machine, software);
+  const PartOfStep& slower = region(twice, "layernorm");
+  EXPECT_NEAR(slower.shape_s, 0.1, 1e-9);
+  EXPECT_NEAR(slower.rest_s(), slower.time_s - 0.207, 1e-9);
+  EXPECT_NEAR(twice.covered_s() - all.covered_s(),
+              std::min(slower.time_s, 0.207) - std::min(norm.time_s, 0.107), 1e-9);
   Machine capped = machine;
   capped.capped_clock_ghz = 0.8 * machine.clock_ghz;
   EXPECT_NEAR(ceilings_of(one_layer_run({0.2}), capped).flops_per_s, 0.8 * 184320.0, 1e-6);
@@ -437,7 +448,7 @@ TEST(Explain, PageOf80Columns) {
   }
   const std::string page = explain_page("out/result.h5", record, "");
   EXPECT_NE(page.find("1 s, 100.0 % explained"), std::string::npos) << page;
-  EXPECT_NE(page.find("linear     250  25.0 %    100  FLOPs   40.0 %       -   150"),
+  EXPECT_NE(page.find("linear     250  25.0 %    100  FLOPs   40.0 %       -      -   150"),
             std::string::npos)
       << page;
 }
