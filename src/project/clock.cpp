@@ -74,7 +74,8 @@ void Clock::set_peaks(const Config& config) {
 double Clock::seconds(const Work& work) {
   const bool costs_cycles = software_.operation_ghz > 0.0 && machine_.clock_ghz > 0.0;
   const double slower = costs_cycles ? software_.operation_ghz / machine_.clock_ghz : 1.0;
-  const double overhead = (machine_.launch_us + slower * software_.operation_us) * 1e-6;
+  const double calls = software_.updates_tensors != 0.0 ? work.tensors : 1.0;
+  const double overhead = calls * (machine_.launch_us + slower * software_.operation_us) * 1e-6;
   switch (work.kind) {
     case Work::Kind::none:
       return 0.0;

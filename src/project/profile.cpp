@@ -1,6 +1,7 @@
 #include "project/profile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
@@ -33,13 +34,19 @@ MemberKey<M> unmeasured_key() {
   key.is_optional = true;
   return key;
 }
+MemberKey<S> known_devices_key() {
+  MemberKey<S> key{"known_devices", &S::known_devices};
+  key.is_optional = true;
+  return key;
+}
 #define GPTBENCH_MACHINE_ROW(key, range, doc) figure_key<M>(#key, &M::key, figure_range::range),
 const std::vector<MemberKey<M>> machine_keys = {{"device", &M::device},
                                                 GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW)
                                                     collectives_key(),
                                                 unmeasured_key()};
 #define GPTBENCH_SOFTWARE_ROW(key, range, doc) figure_key<S>(#key, &S::key, figure_range::range),
-const std::vector<MemberKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)};
+const std::vector<MemberKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)
+                                                     known_devices_key()};
 
 // The text of a profile: of the program's own by name, of this machine as "local", else of the
 // file.
@@ -98,6 +105,15 @@ Profile profile_of(const ProfileFile& file, const std::string& group,
   return profile;
 }
 
+Software software_of(const ProfileFile& file) {
+  Software software = profile_of(file, "software", software_keys);
+  if (software.known_devices.empty() != (software.spread_elsewhere == 0.0))
+    throw Error(Exit::usage, "software " + software.name +
+                                 ": known_devices and spread_elsewhere say together how far "
+                                 "projections are off on other devices; one is missing");
+  return software;
+}
+
 template <class Profile>
 double* figure_of(Profile& profile, const std::vector<MemberKey<Profile>>& keys,
                   const std::string& name) {
@@ -135,6 +151,16 @@ bool Machine::may_use(const std::string& algorithm) const {
          std::find(collectives.begin(), collectives.end(), algorithm) != collectives.end();
 }
 
+bool Software::knows(const std::string& device) const {
+  return known_devices.empty() ||
+         std::find(known_devices.begin(), known_devices.end(), device) != known_devices.end();
+}
+
+double Software::spread_of(const std::string& device, double ranks) const {
+  const double doublings = std::max(0.0, std::log2(ranks / known_ranks));
+  return (knows(device) ? spread : spread_elsewhere) + spread_per_doubling * doublings;
+}
+
 double Machine::peak(const std::string& type) const {
   const DevicePeak peak = peak_of(data(), type, clock_ghz);
   if (peak.tflops <= 0.0)
@@ -168,15 +194,14 @@ Machine read_machine(const std::string& name_or_path) {
 }
 
 Software read_software(const std::string& name_or_path) {
-  return profile_of(read_file("software", name_or_path, embedded_software()), "software",
-                    software_keys);
+  return software_of(read_file("software", name_or_path, embedded_software()));
 }
 
 Software software_of_profile(const std::string& machine_name_or_path) {
   const ProfileFile file = read_file("machine", machine_name_or_path, embedded_machines());
   const bool has_own = std::any_of(file.groups.begin(), file.groups.end(),
                                    [](const Group& each) { return each.name == "software"; });
-  return has_own ? profile_of(file, "software", software_keys) : read_software("gptbench");
+  return has_own ? software_of(file) : read_software("gptbench");
 }
 
 std::string profile_text(const Machine& machine, const Software& software,

@@ -3,9 +3,10 @@
 // program and say where each figure comes from; a path names a profile of the user's own. Every key
 // must be given, so that no figure of a projection stands in code; only what says how nodes are
 // connected (all reach each other at full bandwidth), what hosts hold (no limit), when gradients
-// are reduced (beside the pass), what differs without master weights and which figures are measured
-// may be left out. input/profiles.md lists the keys. One file may hold a group &machine, a group
-// &software, the data sheet of the device and a group &shapes.
+// are reduced (beside the pass), what differs without master weights, how far projections are off
+// on other devices and which figures are measured may be left out. input/profiles.md lists the
+// keys. One file may hold a group &machine, a group &software, the data sheet of the device and a
+// group &shapes.
 #pragma once
 
 #include <map>
@@ -82,6 +83,7 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(score_traffic, not_negative, "bytes moved per stored attention score, forward; 0: attention is fused") \
   X(operation_us, not_negative, "added to each operation on the device")                        \
   X(operation_ghz, optional, "clock at which an operation costs operation_us, where it costs cycles; 0: at any clock") \
+  X(updates_tensors, optional_flag, "1: operations of the optimizer are those of single parameter tensors, where ZeRO does not partition them; 0: of a layer's together") \
   X(step_ms, not_negative, "added to each step")
 #define GPTBENCH_MEMORY_KEYS(X)                                                                \
   X(score_bytes, not_negative, "bytes held per stored attention score until its backward pass; with recomputation of one layer at a time") \
@@ -100,6 +102,7 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(spread, not_negative, "standard deviation of ln(projected / measured time) over rows that were not fitted") \
   X(spread_per_doubling, not_negative, "added to it by each doubling of the ranks beyond known_ranks") \
   X(known_ranks, count, "largest number of ranks among the rows that the profile was fitted to") \
+  X(spread_elsewhere, optional, "spread on other devices than known_devices") \
   X(known_spread, optional_flag, "1: spread is that of measured rows; 0: it is assumed")
 #define GPTBENCH_SOFTWARE_KEYS(X) \
   GPTBENCH_WORK_KEYS(X) GPTBENCH_MEMORY_KEYS(X) GPTBENCH_MESSAGE_KEYS(X) GPTBENCH_SPREAD_KEYS(X)
@@ -146,6 +149,11 @@ struct SoftwareSpread {
 };
 struct Software : SoftwareWork, SoftwareMemory, SoftwareMessages, SoftwareSpread {
   std::string name;
+  std::vector<std::string> known_devices;  // that fitted rows ran on; empty: spread holds anywhere
+  // Whether spread is that of such a device.
+  bool knows(const std::string& device) const;
+  // Standard deviation of ln(projected / measured time) of a step.
+  double spread_of(const std::string& device, double ranks) const;
 };
 #undef GPTBENCH_PROFILE_FIELD
 

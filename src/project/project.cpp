@@ -288,9 +288,8 @@ MemoryNeed memory_need(const Plan& plan, int64_t rows, const std::vector<StageFi
 Projection project(const StepWork& work, const Machine& machine, const Software& software) {
   Projection projection;
   projection.time = step_time(work, machine, software);
-  const auto ranks = static_cast<double>(work.plan().grid.size());
-  const double doublings = std::max(0.0, std::log2(ranks / software.known_ranks));
-  const double spread = software.spread + software.spread_per_doubling * doublings;
+  const double spread =
+      software.spread_of(machine.device, static_cast<double>(work.plan().grid.size()));
   projection.low_s = projection.time.sec_per_it * std::exp(-normal_90 * spread);
   projection.high_s = projection.time.sec_per_it * std::exp(normal_90 * spread);
   set_rates(work, machine, projection);

@@ -101,6 +101,11 @@ std::vector<std::string> profile_remarks(const Machine& machine, const Software&
       !keys.empty())
     remarks.push_back("machine " + machine.name +
                       ": its calibration assumes, and did not measure, " + join(keys, ", "));
+  if (!software.knows(machine.device))
+    remarks.push_back(printed(
+        "software %s: none of the rows that it was fitted to ran on %s; the band is that of a "
+        "kind of device left out, spread_elsewhere = %.2g",
+        software.name.c_str(), machine.device.c_str(), software.spread_elsewhere));
   if (software.known_spread == 0.0)
     remarks.push_back(printed(
         "software %s: spread = %.2g is assumed, not that of measured rows, and so is the band",

@@ -25,6 +25,19 @@ Work gemm_of(const Op& op, double rows) {
   return work;
 }
 
+// Tensors whose elements an operation of the optimizer works on. Partitions are flat arrays.
+double tensors_of(const Plan& plan, const Op& op) {
+  const bool updates = op.kind == OpKind::adamw;
+  if ((!updates && op.kind != OpKind::squared_norm) || plan.space.num_shards > 1) return 1.0;
+  const int64_t elements = updates ? op.as<UpdateSize>().elements : op.as<ElementCount>().fixed;
+  const int64_t begin = op[Slot::gradient].offset;
+  const auto first_from = [&](int64_t element) {
+    return std::partition_point(plan.space.placements.begin(), plan.space.placements.end(),
+                                [&](const Placement& each) { return each.begin < element; });
+  };
+  return static_cast<double>(first_from(begin + elements) - first_from(begin));
+}
+
 // The works of a rank's plan, each different one once.
 class Works {
  public:
@@ -100,6 +113,7 @@ Work work_of(const Plan& plan, const Op& op, int64_t rows) {
     work.kind = op.queue == QueueId::host_kernels ? Work::Kind::host : Work::Kind::memory;
   }
   work.op = op.kind;
+  work.tensors = tensors_of(plan, op);
   work.region = op.region == Region::automatic ? spec_of(op.kind).region : op.region;
   work.recompute = op.recompute;
   work.flops = op.flops_per_row * own_rows;

@@ -22,12 +22,13 @@ struct Work {
   bool recompute = false, fp8 = false;
   double M = 0.0, N = 0.0, K = 0.0;
   double flops = 0.0, bytes = 0.0;
+  double tensors = 1.0;       // of the optimizer: parameter tensors, where they are not partitioned
   double scores = 0.0;        // of attention: elements of the matrix
   bool forms_scores = false;  // attention backward: selective recomputation has dropped the scores
 
   auto key() const {
     return std::tuple(kind, op, region, axis, peer, element_bytes, recompute, fp8, M, N, K, flops,
-                      bytes, scores, forms_scores);
+                      bytes, tensors, scores, forms_scores);
   }
 };
 

@@ -124,7 +124,8 @@ TEST(Profiles, MistakesAreNamed) {
 // Each key of a complete profile with the values at and beyond the end of its range.
 TEST(Profiles, FiguresOutsideTheirRangeAreRefused) {
   Software software = read_software("fsdp");
-  software.reduces_late = software.operation_ghz = 1.0;  // a key of its kind that is 0 is left out
+  // A key of its kind that is 0 is left out.
+  software.reduces_late = software.operation_ghz = software.updates_tensors = 1.0;
   const std::string text = profile_text(read_machine("a100-40"), software, {});
   const auto refused = [&](const std::string& key, const std::string& value) {
     const size_t at = text.find("  " + key + " = ");
@@ -142,7 +143,8 @@ TEST(Profiles, FiguresOutsideTheirRangeAreRefused) {
     return false;
   };
   const auto check = [&](const std::string& key, const FigureRange& range) {
-    EXPECT_EQ(refused(key, "0.0"), !range.may_be_zero) << key;
+    // Beside known_devices, 0 is as good as missing.
+    EXPECT_EQ(refused(key, "0.0"), !range.may_be_zero || key == "spread_elsewhere") << key;
     EXPECT_EQ(refused(key, "0.5"), range.whole) << key;
     EXPECT_FALSE(refused(key, "1.0")) << key;
     EXPECT_EQ(refused(key, "2.0"), range.max < 2.0) << key;
@@ -185,6 +187,26 @@ TEST(Profiles, Topology) {
       {"  collectives = 'rings'\n", "halving-doubling"}};
   for (const auto& [lines, name] : refused)
     EXPECT_NE(message(lines).find(name), std::string::npos) << lines << message(lines);
+}
+
+// Devices that are known, and how far off projections are on others, come together.
+TEST(Profiles, BandsOnOtherDevices) {
+  const Machine machine = read_machine("h100");
+  Software software = read_software("gptbench");
+  const auto written = [&] {
+    std::ofstream("other.in") << profile_text(machine, software, {});
+    return read_software("other.in");
+  };
+  EXPECT_TRUE(written().knows("h200"));
+  software.known_devices = {"a64fx", "h100_80gb"};
+  EXPECT_THROW(written(), Error);
+  software.spread_elsewhere = 0.5;
+  EXPECT_TRUE(written().knows("h100_80gb"));
+  EXPECT_FALSE(written().knows("h200"));
+  EXPECT_EQ(written().spread_of("h200", 1.0), 0.5);
+  EXPECT_EQ(written().spread_of("a64fx", 1.0), software.spread);
+  software.known_devices.clear();
+  EXPECT_THROW(written(), Error);
 }
 
 TEST(Profiles, FiguresAreFoundByKey) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <regex>
 #include <tuple>
@@ -143,6 +144,28 @@ TEST(Projection, OperationsCostMicrosecondsOrCycles) {
   Machine unknown = a100();
   unknown.clock_ghz = 0.0;
   EXPECT_NEAR(layernorm_s(1000.0, 2.0 * clock, unknown), without + operations, 1e-9 * operations);
+}
+
+// Norms and updates of single tensors cost an operation each; partitions of ZeRO are flat arrays.
+TEST(Projection, OptimizersMayWorkOnSingleTensors) {
+  Software software = fsdp();
+  software.operation_us = 1000.0;
+  const auto optimizer_s = [&](const StepWork& work, double updates_tensors) {
+    software.updates_tensors = updates_tensors;
+    return step_time(work, a100(), software).region_s[static_cast<size_t>(Region::optimizer)];
+  };
+  const StepWork whole = step_of({}, 1);
+  const Plan& plan = whole.plan();
+  const auto operations = std::count_if(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::squared_norm || op.kind == OpKind::adamw;
+  });
+  const double more =
+      2.0 * static_cast<double>(plan.space.tensors.size()) - static_cast<double>(operations);
+  EXPECT_GT(more, 0.0);
+  EXPECT_NEAR(optimizer_s(whole, 1.0) - optimizer_s(whole, 0.0),
+              more * (1e-3 + 1e-6 * a100().launch_us), 1e-9);
+  const StepWork partitioned = step_of({"parallel.zero_stage=1"}, 2);
+  EXPECT_EQ(optimizer_s(partitioned, 1.0), optimizer_s(partitioned, 0.0));
 }
 
 // At 4/5 of the clock, GEMMs and attention take 5/4 of the time; what memory bounds takes the same.
@@ -492,8 +515,25 @@ TEST(Projection, LastLine) {
   Software assumed = fsdp();
   assumed.known_spread = 0.0;
   const std::string poor = projection_text({work, projection, a100(), assumed, 3e11});
-  EXPECT_NE(poor.find("fsdp: spread = 0.035 is assumed"), std::string::npos) << poor;
+  EXPECT_NE(poor.find("fsdp: spread = 0.03 is assumed"), std::string::npos) << poor;
   EXPECT_EQ(text.find("assumed"), std::string::npos);
+}
+
+// The band of a device that none of the fitted rows ran on is wider, and is said to be.
+TEST(Projection, BandsAreWiderOnOtherDevices) {
+  const StepWork work = step_of({}, 1);
+  const auto band_of = [&](const Machine& machine) {
+    const Projection projected = project(work, machine, fsdp());
+    return std::log(projected.high_s / projected.time.sec_per_it);
+  };
+  const Machine other = read_machine("h200");
+  EXPECT_NEAR(band_of(other) / band_of(a100()), fsdp().spread_elsewhere / fsdp().spread, 1e-9);
+  EXPECT_GT(fsdp().spread_elsewhere, fsdp().spread);
+  const auto text_on = [&](const Machine& machine) {
+    return projection_text({work, project(work, machine, fsdp()), machine, fsdp()});
+  };
+  EXPECT_NE(text_on(other).find("none of the rows"), std::string::npos) << text_on(other);
+  EXPECT_EQ(text_on(a100()).find("none of the rows"), std::string::npos);
 }
 
 TEST(Projection, CountsNodes) {
