@@ -28,12 +28,16 @@ std::string threads_of(const Record& record) {
   return "";
 }
 
-// What the ceiling of a run depends on.
+// The share of a node that a rank has: the ceiling may depend on it, as where ranks share the
+// bandwidth of memory.
+std::string share_of_node(const Record& record) {
+  return std::to_string(record.summary.ranks_per_node) + "\n" + threads_of(record);
+}
+
+// What else the ceiling of a run depends on.
 std::string group_of(const Record& record) {
   const RunView run(record);
-  std::vector<std::string> parts = {record.machine, record.summary.device.name,
-                                    std::to_string(record.summary.ranks_per_node),
-                                    threads_of(record)};
+  std::vector<std::string> parts = {record.machine, record.summary.device.name};
   for (const auto& [group, key] : {std::pair{"run", "device"}, std::pair{"precision", "compute"},
                                    std::pair{"precision", "tf32"}})
     parts.push_back(key_cell(run, group, key));
@@ -43,10 +47,29 @@ std::string group_of(const Record& record) {
   return join(parts, "\n");
 }
 
-struct CeilingsOfModel {
+struct Ceilings {
   std::vector<double> steady;  // TFLOP/s
   size_t runs = 0;
 };
+using CeilingsByShare = std::map<std::string, Ceilings>;
+
+// Where the ceiling hardly depends on the share of a node, each share gets the ceilings of all.
+// Shares without a steady ceiling stay apart, since nothing says what theirs would be.
+void unite_if_they_agree(CeilingsByShare& shares) {
+  Ceilings all;
+  std::vector<double> medians;
+  for (const auto& [share, ceilings] : shares) {
+    if (ceilings.steady.empty()) continue;
+    medians.push_back(median(ceilings.steady));
+    all.steady.insert(all.steady.end(), ceilings.steady.begin(), ceilings.steady.end());
+    all.runs += ceilings.runs;
+  }
+  if (medians.empty()) return;
+  const auto [least, largest] = std::minmax_element(medians.begin(), medians.end());
+  if (*largest > (1.0 + max_ceiling_spread) * *least) return;
+  for (auto& [share, ceilings] : shares)
+    if (!ceilings.steady.empty()) ceilings = all;
+}
 
 bool is_timed(const RunView& run) {
   return !run.is_published() && run.counts() && run.summary().rate.sec_per_it > 0.0;
@@ -69,21 +92,23 @@ std::string reason_of(const RunView& run) {
 }  // namespace
 
 void share_ceilings(std::vector<LoadedRun>& runs) {
-  std::map<std::string, CeilingsOfModel> groups;
+  std::map<std::string, CeilingsByShare> groups;
   for (const LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    CeilingsOfModel& group = groups[group_of(run.record)];
-    ++group.runs;
-    if (run.record.summary.flops.mfu > 0.0) group.steady.push_back(run.record.summary.peak.tflops);
+    Ceilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
+    ++ceilings.runs;
+    if (run.record.summary.flops.mfu > 0.0)
+      ceilings.steady.push_back(run.record.summary.peak.tflops);
   }
+  for (auto& [group, shares] : groups) unite_if_they_agree(shares);
   for (LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    const CeilingsOfModel& group = groups[group_of(run.record)];
-    set_peak(run.record.summary, median(group.steady),
-             group.runs == 1 || group.steady.empty()
+    const Ceilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
+    set_peak(run.record.summary, median(ceilings.steady),
+             ceilings.runs == 1 || ceilings.steady.empty()
                  ? peak_source::measured
-                 : printed("median of the measured GEMM ceilings of %zu of %s", group.steady.size(),
-                           runs_text(group.runs).c_str()));
+                 : printed("median of the measured GEMM ceilings of %zu of %s",
+                           ceilings.steady.size(), runs_text(ceilings.runs).c_str()));
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "has.h"
 #include "made_record.h"
+#include "post/commands.h"
 #include "post/style.h"
 
 namespace gptbench {
@@ -49,6 +51,29 @@ TEST(CommonPeak, IsOfOneNumberOfThreads) {
   const double peaks[] = {85.0, 150.0, 260.0, 85.0};
   for (size_t r = 0; r < runs.size(); ++r)
     EXPECT_EQ(runs[r].record.summary.peak.tflops, peaks[r]) << r;
+}
+
+// Runs on one and two ranks per node whose ceilings are 2 % apart are compared by one peak; 4 % are
+// too many for that. A number of ranks without a steady ceiling may have any, and gets none.
+TEST(CommonPeak, IsOfAllRanksPerNodeWhoseCeilingsAgree) {
+  std::vector<LoadedRun> runs = {run_with(100), run_with(102), run_with(0), run_with(0)};
+  for (size_t r = 0; r < runs.size(); ++r)
+    runs[r].record.summary.ranks_per_node = r < 3 ? 1 + static_cast<int64_t>(r % 2) : 4;
+  std::vector<LoadedRun> far = runs;
+  far[1].record.summary.peak.tflops = 104.0;
+  share_ceilings(runs);
+  const double peaks[] = {101.0, 101.0, 101.0, 0.0};
+  for (size_t r = 0; r < runs.size(); ++r)
+    EXPECT_EQ(runs[r].record.summary.peak.tflops, peaks[r]) << r;
+  const std::string of_all =
+      "peak 101 TFLOP/s (median of the measured GEMM ceilings of 2 of 3 runs)";
+  EXPECT_EQ(peaks_of({RunView(runs[0].record), RunView(runs[1].record), RunView(runs[2].record)}),
+            of_all);
+  EXPECT_TRUE(has(compare_groups({{runs[0]}, {runs[1]}}, 1.5), "\nMFU (%)"));
+  share_ceilings(far);
+  EXPECT_EQ(far[0].record.summary.peak.tflops, 100.0);
+  EXPECT_EQ(far[1].record.summary.peak.tflops, 104.0);
+  EXPECT_FALSE(has(compare_groups({{far[0]}, {far[1]}}, 1.5), "\nMFU (%)"));
 }
 
 // Another hidden size has GEMMs of other sizes, and so another ceiling; more layers have the same.
