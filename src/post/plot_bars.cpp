@@ -49,11 +49,10 @@ class BarPanel {
  public:
   BarPanel(const std::string& label, const std::vector<Unit>& units,
            const std::vector<std::string>& order, const std::vector<Bar>& bars)
-      : styles_(order), unit_(units.front()) {
+      : styles_(order), units_(units) {
     for (const Bar& bar : bars) longest_ = std::max(longest_, sum_of(bar.parts));
     if (!(longest_ > 0.0)) return;
-    for (const Unit& each : units)
-      if (longest_ >= each.size) unit_ = each;
+    unit_ = unit_for(longest_);
     panel_.x = {label + " (" + unit_.name + ")", false, true};
     panel_.y.downwards = true;
     for (const Bar& bar : bars)
@@ -73,29 +72,60 @@ class BarPanel {
       panel_.curves.push_back(spread_);
       picture.notes.push_back("Error bars span the ranks where they differ by more than 2 %.");
     }
-    const bool is_common = limits_.size() == panel_.y.ticks.size() &&
-                           std::all_of(limits_.begin(), limits_.end(), [&](const Limit& limit) {
-                             return limit.at == limits_.front().at;
-                           });
-    if (is_common) {
-      panel_.rules.push_back({limits_.front().at, "limit " + in_unit(limits_.front().at), true});
-    } else {
-      double widest = longest_ / unit_.size;
-      for (const Limit& limit : limits_) widest = std::max(widest, limit.at);
-      for (const Limit& limit : limits_) {
-        panel_.rules.push_back({limit.at, "", true, limit.row - 0.5, limit.row + 0.5});
-        Box& box = panel_.boxes[limit.box];
-        box.behind += ", limit " + significant(limit.at, 4, 4);
-        // The text would lie below the line.
-        if (limit.at > box.right && limit.at < box.right + 0.3 * widest)
-          box.clear_of = std::max(box.clear_of, limit.at);
-      }
-    }
+    put_limits(picture);
     picture.panels.push_back(panel_);
   }
 
  private:
+  struct Limit {
+    double at, row;
+    size_t box;  // which has the text behind the bar
+  };
+
+  Unit unit_for(double value) const {
+    Unit unit = units_.front();
+    for (const Unit& each : units_)
+      if (value >= each.size) unit = each;
+    return unit;
+  }
+
   std::string in_unit(double value) const { return significant(value, 4, 4) + " " + unit_.name; }
+
+  // A line far beyond the bars would leave nothing to see of them.
+  bool has_line(const Limit& limit) const { return limit.at * unit_.size < 3.0 * longest_; }
+
+  // One line across all bars where they have one limit, else a line and a number for each.
+  void put_limits(Picture& picture) {
+    const bool is_common = limits_.size() == panel_.y.ticks.size() &&
+                           std::all_of(limits_.begin(), limits_.end(), [&](const Limit& limit) {
+                             return limit.at == limits_.front().at;
+                           });
+    if (is_common && has_line(limits_.front())) {
+      panel_.rules.push_back({limits_.front().at, "limit " + in_unit(limits_.front().at), true});
+      return;
+    }
+    if (is_common) {
+      const double limit = limits_.front().at * unit_.size;
+      const Unit unit = unit_for(limit);
+      picture.notes.push_back("The limit, " + significant(limit / unit.size, 4, 4) + " " +
+                              unit.name + ", lies beyond the axis.");
+      return;
+    }
+    double widest = longest_ / unit_.size;
+    for (const Limit& limit : limits_)
+      if (has_line(limit)) widest = std::max(widest, limit.at);
+    for (const Limit& limit : limits_) {
+      Box& box = panel_.boxes[limit.box];
+      box.behind += ", limit " + significant(limit.at, 4, 4);
+      if (!has_line(limit)) continue;
+      panel_.rules.push_back({limit.at, "", true, limit.row - 0.5, limit.row + 0.5});
+      // The text would lie below the line.
+      if (limit.at > box.right && limit.at < box.right + 0.3 * widest)
+        box.clear_of = std::max(box.clear_of, limit.at);
+    }
+    if (panel_.rules.size() < limits_.size())
+      picture.notes.push_back("A limit without a line lies beyond the axis.");
+  }
 
   // Its place among the names so far.
   size_t style_of(const std::string& name) const {
@@ -124,9 +154,7 @@ class BarPanel {
       box.name = "did not fit";
     }
     failed_ = failed_ || bar.failed;
-    // A limit far beyond the bars would leave nothing to see of them.
-    if (bar.limit > 0.0 && bar.limit < 3.0 * longest_)
-      limits_.push_back({bar.limit / unit_.size, row_, last});
+    if (bar.limit > 0.0) limits_.push_back({bar.limit / unit_.size, row_, last});
     row_ += 1.0;
   }
 
@@ -154,12 +182,9 @@ class BarPanel {
 
   Panel panel_;
   std::vector<std::string> styles_;
-  Unit unit_;
+  std::vector<Unit> units_;
+  Unit unit_ = units_.front();
   std::set<size_t> used_;
-  struct Limit {
-    double at, row;
-    size_t box;  // which has the text behind the bar
-  };
   std::vector<Limit> limits_;
   Curve spread_{neutral, "range over ranks", {}, false, true};
   double longest_ = 0.0, row_ = 0.0;

@@ -50,6 +50,24 @@ TEST(BarPictures, MemoryStandsByClassWithItsLimit) {
   EXPECT_EQ(two.panels[0].boxes[3].clear_of, 0.0);
 }
 
+// A limit of 12 GiB would leave nothing to see of 450 MiB: it has no line, but is told.
+TEST(BarPictures, MemoryTellsALimitBeyondTheAxis) {
+  Record a = made_record();
+  a.memory = {{"parameters", "", {450 << 20}, false}};
+  set_key(a, "memory", "device_memory_gib", 12.0);
+  Record b = a;
+  const Picture common = memory_picture({RunView(a), RunView(b)});
+  EXPECT_TRUE(common.panels.at(0).rules.empty());
+  EXPECT_EQ(common.notes, std::vector<std::string>{"The limit, 12.00 GiB, lies beyond the axis."});
+  set_key(b, "memory", "device_memory_gib", 0.5);
+  const Picture two = memory_picture({RunView(a), RunView(b)});
+  EXPECT_EQ(two.panels.at(0).rules.size(), 1U);
+  EXPECT_EQ(two.panels[0].boxes.at(0).behind, "450.0, limit 12288");
+  EXPECT_EQ(two.panels[0].boxes.at(0).clear_of, 0.0);
+  EXPECT_EQ(two.panels[0].boxes.at(1).behind, "450.0, limit 512.0");
+  EXPECT_EQ(two.notes, std::vector<std::string>{"A limit without a line lies beyond the axis."});
+}
+
 // A sum over ranks is drawn as their mean: 200 MiB of two ranks.
 TEST(BarPictures, MemoryThatIsASumOverRanks) {
   Record r = made_record();
