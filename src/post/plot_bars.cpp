@@ -256,8 +256,20 @@ double exposed_s(const RunView& run, const std::string& axis, int64_t rank) {
   return steps > 0.0 ? sum / steps : 0.0;
 }
 
+// Mean time of one column of a series. Reductions tell the range over ranks.
+Part part_of(const RunView& run, const RankSeries& series, int64_t column) {
+  const auto mean_s = [&](int64_t of) { return mean_time_s(run.record(), series, of); };
+  Part part{spaced(region_of(series)), mean_s(column)};
+  if (series.reduced) {
+    part.least = mean_s(reduction::minimum);
+    part.largest = mean_s(reduction::maximum);
+  }
+  return part;
+}
+
 // Kinds of work of one column of /timing where a record has them, else its programs; "step" is the
-// whole of both. Waiting for pipeline messages is told from other communication.
+// whole of both. Waiting for pipeline messages is told from other communication; reductions do not
+// have the range of either then, nor that of "other".
 std::vector<Part> time_of(const RunView& run, int64_t column, int64_t rank) {
   const std::vector<RankSeries>& timing = run.record().timing;
   const bool by_kind = std::any_of(timing.begin(), timing.end(), is_region);
@@ -265,17 +277,17 @@ std::vector<Part> time_of(const RunView& run, int64_t column, int64_t rank) {
   double step_s = 0.0, rest_s = 0.0;
   for (const RankSeries& series : timing) {
     if (column >= series.ranks) return {};
-    const double time_s = mean_time_s(run.record(), series, column);
+    const Part part = part_of(run, series, column);
     if (series.name == "step") {
-      step_s += time_s;
+      step_s += part.value;
     } else if (series.name == "communication") {
-      const double waiting_s = std::min(time_s, exposed_s(run, "pipeline", rank));
-      parts.push_back({series.name, time_s - waiting_s});
+      const double waiting_s = std::min(part.value, exposed_s(run, "pipeline", rank));
+      parts.push_back(waiting_s > 0.0 ? Part{part.name, part.value - waiting_s} : part);
       parts.push_back({bubble, waiting_s});
-      rest_s -= time_s;
+      rest_s -= part.value;
     } else if (is_region(series) || !by_kind) {
-      parts.push_back({spaced(region_of(series)), time_s});
-      rest_s -= time_s;
+      parts.push_back(part);
+      rest_s -= part.value;
     }
   }
   rest_s += step_s;

@@ -145,12 +145,25 @@ TEST(BarPictures, BreakdownOfMaximaOverRanks) {
   const Picture picture = breakdown_picture({RunView(r)});
   EXPECT_TRUE(has(bars_of(picture), ", maxima over ranks: linear 7,")) << bars_of(picture);
   EXPECT_EQ(picture.panels[0].y.ticks.size(), 1U);
-  // Messages are sums over ranks, drawn as their mean: 2,000 s of 1,000 ranks.
+  // The range is that from minima to maxima; what is made of several series ("other") has none.
+  const auto ranges = [&] {
+    const Picture drawn = breakdown_picture({RunView(r)});
+    std::vector<std::string> of;
+    for (const Curve& curve : drawn.panels.at(0).curves)
+      for (const Mark& mark : curve.marks) of.push_back(mark.tip.substr(mark.tip.find(": ") + 2));
+    return of;
+  };
+  const std::string of_linear = "linear 7.000 s, 58.3 % (3.000 s to 7.000 s over ranks)";
+  EXPECT_EQ(ranges(), std::vector<std::string>{of_linear});
   r.timing.push_back({"communication", "s", "", {1, 2, 5, 3}, 1, 4, true});
+  const std::string of_messages = "communication 5.000 s, 41.7 % (1.000 s to 5.000 s over ranks)";
+  EXPECT_EQ(ranges(), (std::vector<std::string>{of_linear, of_messages}));
+  // Messages are sums over ranks, drawn as their mean: 2,000 s of 1,000 ranks.
   r.summary.timed_steps = 1;
   r.comm = {{"pipeline", "send", {1}, {1}, {0}, {0}, {2000.0}, true}};
   const std::string bars = bars_of(breakdown_picture({RunView(r)}));
   EXPECT_TRUE(has(bars, " linear 7, pipeline wait (bubble) 2, communication 3,")) << bars;
+  EXPECT_EQ(ranges(), std::vector<std::string>{of_linear});
 }
 
 TEST(BarPictures, MessagesPerStep) {
