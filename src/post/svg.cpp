@@ -22,11 +22,10 @@ constexpr struct {
                {"#8f7a12", "#000"}, {"#7a7f87", "#000"}, {"#8a63e8", "#000"}, {"#cf3a55", "#fff"}};
 constexpr size_t num_colours = std::size(palette);
 constexpr const char* dashes[] = {"", "9 4", "2 3", "10 3 2 3"};
-constexpr size_t num_textures = std::size(dashes);
 
-// From the ninth style on colours come again with another texture, dash and mark.
-size_t texture_of(size_t style) {
-  return (style + style / num_colours) % num_textures;
+// From the ninth style on colours come again with another dash and mark.
+const char* dash_of(size_t style) {
+  return style == neutral ? "3 4" : dashes[(style + style / num_colours) % std::size(dashes)];
 }
 
 std::string class_of(const char* prefix, size_t style) {
@@ -81,43 +80,82 @@ std::string mark_of(size_t style, double x, double y, const std::string& tip) {
          shapes[shape] + "\"" + title_of(tip) + (tip.empty() ? "" : "</path>\n");
 }
 
+enum class Lines { none, upright, level, rows, rising, falling };
+
+// Lines of one direction over a box. `dash` holds the widths of stripes and of the gaps between
+// them, or along rows the lengths of dashes and gaps. Rows are `width` high; the middle of the
+// first lies at `first`, the next one `pitch` below it.
+struct Layer {
+  Lines lines = Lines::none;
+  const char* dash = "none";
+  double width = 1.6, first = 0.0, pitch = 0.0;
+};
+
+// As many as a bar has kinds of work, so that these can be told apart in print without colours.
+// Their number has no common factor with that of the colours: 104 styles differ in one or both.
+constexpr Layer textures[][2] = {
+    {},
+    {{Lines::upright, "1.3 5"}},
+    {{Lines::rows, "1.6 4.4", 1.6, 3.0, 6.0}},  // dots
+    {{Lines::level, "1.3 4.5"}},
+    {{Lines::falling}},
+    {{Lines::upright, "1.3 5"}, {Lines::level, "1.3 4.5"}},  // a grid
+    {{Lines::upright, "0 7 7 0"}},
+    // A chequerboard.
+    {{Lines::rows, "4 4", 4.0, 2.0, 8.0}, {Lines::rows, "0 4 4 0", 4.0, 6.0, 8.0}},
+    {{Lines::level, "4 5"}},
+    {{Lines::falling}, {Lines::rising}},
+    {{Lines::upright, "1.3 2 1.3 9"}},  // pairs
+    {{Lines::rows, "9 4", 1.6, 3.0, 6.0}},
+    {{Lines::upright, "0 7 7 0"}, {Lines::level, "1.3 4.5"}},
+};
+
 // Diagonal lines over a rectangle.
-std::string hatching(double x, double y, double width, double height) {
+std::string diagonals(double x, double y, double width, double height, bool falling) {
   std::string path;
   for (double sum = 8.0; sum < width + height; sum += 10.0) {  // of the distances from a corner
     const double left = std::max(0.0, sum - height), right = std::min(sum, width);
-    path += "M" + number(x + left) + " " + number(y + sum - left) + "L" + number(x + right) + " " +
-            number(y + sum - right);
+    const auto point = [&](double across) {
+      return number(falling ? x + width - across : x + across) + " " + number(y + sum - across);
+    };
+    path += "M" + point(left) + "L" + point(right);
   }
-  return "<path class=\"hatch\" d=\"" + path + "\"/>\n";
+  return path;
+}
+
+std::string layer_over(double x, double y, double width, double height, const Layer& layer) {
+  std::string path;
+  double line = layer.width;
+  switch (layer.lines) {
+    case Lines::none:
+      return "";
+    case Lines::upright:
+      path = "M" + number(x) + " " + number(y + height / 2.0) + "h" + number(width);
+      line = height;
+      break;
+    case Lines::level:
+      path = "M" + number(x + width / 2.0) + " " + number(y + 2.0) + "v" + number(height - 2.0);
+      line = width;
+      break;
+    case Lines::rows:
+      for (double row = layer.first; row + line / 2.0 <= height; row += layer.pitch)
+        path += "M" + number(x + 1.5) + " " + number(y + row) + "h" + number(width - 1.5);
+      break;
+    case Lines::rising:
+    case Lines::falling:
+      path = diagonals(x, y, width, height, layer.lines == Lines::falling);
+  }
+  return "<path class=\"tex\" d=\"" + path + "\" stroke-width=\"" + number(line) +
+         "\" stroke-dasharray=\"" + layer.dash + "\"/>\n";
 }
 
 // Stripes and dots over a rectangle: dashed lines, as wide as it where they are stripes. (Patterns
 // would need ids, which several pictures on a page share, and grow a printed page to megabytes.)
 std::string texture(double x, double y, double width, double height, size_t style) {
-  if (style == hatched) return hatching(x, y, width, height);
-  std::string path;
-  double line = 1.6;
-  const char* dash = "1.6 4.4";
-  switch (style == neutral ? 0 : texture_of(style)) {
-    case 0:
-      return "";
-    case 1:  // upright stripes
-      path = "M" + number(x) + " " + number(y + height / 2.0) + "h" + number(width);
-      line = height;
-      dash = "1.3 5";
-      break;
-    case 2:  // dots
-      for (double row = 3.0; row < height; row += 6.0)
-        path += "M" + number(x + 1.5) + " " + number(y + row) + "h" + number(width - 1.5);
-      break;
-    default:  // level stripes
-      path = "M" + number(x + width / 2.0) + " " + number(y + 2.0) + "v" + number(height - 2.0);
-      line = width;
-      dash = "1.3 4.5";
-  }
-  return "<path class=\"tex\" d=\"" + path + "\" stroke-width=\"" + number(line) +
-         "\" stroke-dasharray=\"" + dash + "\"/>\n";
+  if (style == hatched)
+    return "<path class=\"hatch\" d=\"" + diagonals(x, y, width, height, false) + "\"/>\n";
+  const auto& layers = textures[style == neutral ? 0 : style % std::size(textures)];
+  return layer_over(x, y, width, height, layers[0]) + layer_over(x, y, width, height, layers[1]);
 }
 
 // A box on the page; of a strength below 1 it is pale and has no texture.
@@ -318,10 +356,9 @@ class Drawing {
           values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
       path += (path.empty() ? "M" : "L") + number(x_(x)) + " " + number(y_(middle));
     }
-    const bool dashed = curve.style == neutral || texture_of(curve.style) > 0;
-    const char* const dash = curve.style == neutral ? "3 4" : dashes[texture_of(curve.style)];
+    const char* const dash = dash_of(curve.style);
     return "<path class=\"line " + class_of("s", curve.style) + "\" d=\"" + path + "\"" +
-           (dashed ? " stroke-dasharray=\"" + std::string(dash) + "\"" : "") + "/>\n";
+           (*dash == '\0' ? "" : " stroke-dasharray=\"" + std::string(dash) + "\"") + "/>\n";
   }
 
   std::string curves() const {
@@ -406,7 +443,7 @@ std::string legend_of(const Picture& picture, double& top) {
       top += line_height + 2.0;
     }
     if (is_curve(picture, entry.style)) {
-      const char* const dash = entry.style == neutral ? "3 4" : dashes[texture_of(entry.style)];
+      const char* const dash = dash_of(entry.style);
       text += "<path class=\"line " + class_of("s", entry.style) + "\" d=\"M" + number(x) + " " +
               number(top) + "h28\" stroke-dasharray=\"" + (*dash == '\0' ? "none" : dash) +
               "\"/>\n" + mark_of(entry.style, x + 14.0, top, "");

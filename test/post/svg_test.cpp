@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "has.h"
+#include "post/naming.h"
 #include "post/ticks.h"
 #include "post/xml.h"
 
@@ -168,8 +169,36 @@ TEST(Svg, LinesLeaveOutMarksWithoutAPlace) {
   EXPECT_FALSE(has(text, "nan"));
 }
 
-// Twelve series and more differ in dash, mark or texture, not in colour alone.
-TEST(Svg, StylesDifferInMoreThanColour) {
+// Boxes of all kinds of work in one bar, "other" and hatched ones among them, differ in texture;
+// further ones in texture or colour.
+TEST(Svg, BoxesDifferInMoreThanColour) {
+  std::vector<std::string> textures, looks;
+  const auto add = [&](size_t style) {
+    Picture picture{"made", "Made", ""};
+    picture.legend = {{"box", style}};  // all at one place
+    const std::string text = svg_of(picture);
+    const std::regex layer("<path class=\"(tex|hatch)\"[^>]*>"), colour("class=\"c[0-7]\"");
+    std::string& texture = textures.emplace_back();
+    for (std::sregex_iterator at(text.begin(), text.end(), layer), end; at != end; ++at)
+      texture += at->str();
+    std::smatch found;
+    std::regex_search(text, found, colour);
+    looks.push_back(found.str() + texture);
+  };
+  add(hatched);
+  for (size_t style = 0; style < 100; ++style) add(style);
+  const size_t in_one_bar = 1 + kinds_of_work.size() + 1;
+  for (size_t i = 0; i < looks.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      EXPECT_NE(looks[i], looks[j]) << i << " " << j;
+      if (i < in_one_bar) {
+        EXPECT_NE(textures[i], textures[j]) << i << " " << j;
+      }
+    }
+}
+
+// Twelve series and more differ in dash or mark, not in colour alone.
+TEST(Svg, CurvesDifferInMoreThanColour) {
   const std::string text = svg_of(made_picture());
   const std::regex sample(
       "<path class=\"line s([0-7])\" d=\"M[^\"]*h28\" stroke-dasharray=\"([^\"]*)\"/>\n"
