@@ -101,10 +101,11 @@ void Progress::print_step(int64_t step, const StepResult& result, double left_s,
   std::string note = step < warmup_end() ? " warm-up" : "";
   if (unreported_skips_ > 0) note = " " + std::to_string(unreported_skips_) + " skipped";
   unreported_skips_ = 0;
-  console_.say(printed("%8s %9.5f %9.4g %9.*f %10.1f %9.4g %9.2f%s\n", count.c_str(), result.loss,
+  const std::string left = left_s > 0.0 ? printed("%.2f", left_s) : "-";
+  console_.say(printed("%8s %9.5f %9.4g %9.*f %10.1f %9.4g %9s%s\n", count.c_str(), result.loss,
                        result.grad_norm, milliseconds_ ? 3 : 4,
                        result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
-                       flops_ / result.time_s / 1e12, left_s, note.c_str()));
+                       flops_ / result.time_s / 1e12, left.c_str(), note.c_str()));
 }
 
 void Progress::evaluated(int64_t steps, double loss, bool ends, double now_s) {

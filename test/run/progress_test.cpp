@@ -36,7 +36,7 @@ TEST(Progress, OneUnitPerColumnAndTimeLeft) {
             "    step      loss grad norm  time (s)   tokens/s   TFLOP/s  left (s)\n"
             "     1/3   9.75000    0.0125    2.5000     4505.6         2      5.00 warm-up\n"
             "     2/3   9.75000    0.0125    2.5000     4505.6         2      2.50\n"
-            "     3/3   9.75000    0.0125    2.5000     4505.6         2      0.00\n");
+            "     3/3   9.75000    0.0125    2.5000     4505.6         2         -\n");
 }
 
 // Two steps of an earlier run went before; the warm-up is that of this one.
@@ -109,7 +109,7 @@ TEST(Progress, LinesOfALongRunAreFew) {
 }
 
 // Stopped by time, or by a held-out loss: the last step and the last loss are printed, in this
-// order.
+// order. Of a run that was cut short "0.00" would read as if it had come to its end.
 TEST(Progress, TheLastStepOfARunThatEndsEarlyIsPrinted) {
   for (const double duration_s : {0.0, 1000.0})
     for (const bool reaches_target : {false, true}) {
@@ -128,6 +128,7 @@ TEST(Progress, TheLastStepOfARunThatEndsEarlyIsPrinted) {
       EXPECT_NE(loss, std::string::npos) << text;
       EXPECT_LT(step, loss);
       EXPECT_EQ(text.find(last, step + 1), std::string::npos) << text;
+      EXPECT_EQ(text.substr(text.find('\n', step + 1) - 10, 10), "         -") << text;
     }
 }
 
@@ -141,13 +142,15 @@ TEST(Progress, OfADurationTheTimeLeftIsKnown) {
       << text;  // of how many is not known
 }
 
-// The job began 1 s before its first step, which took 2.5 s: 4.5 s of a limit of 8 s are left.
+// The job began 1 s before its first step, which took 2.5 s: 4.5 s of a limit of 8 s are left. The
+// third step ends beyond it.
 TEST(Progress, TheTimeLeftEndsAtTheLimit) {
   Config config;
   config.run.steps = 100;
   config.run.limits.time_limit_s = 8.0;
-  const std::string text = lines_of(Progress::length_of(config, 0, -1.0), 1, 1);
-  EXPECT_NE(text.find("     4.50"), std::string::npos) << text;
+  const std::string text = lines_of(Progress::length_of(config, 0, -1.0), 1, 3);
+  EXPECT_NE(text.find("     4.50 warm-up\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("         -\n"), std::string::npos) << text;
 }
 
 // One has a line of its own; the others are told of in the next line.
