@@ -29,13 +29,22 @@ def bars(kind):
 
 
 # What each run says of itself: MFU, or why there is none; above 100 % never without a warning.
+printed = []  # MFU and time of the runs that print one
 for result in results:
     text = Path(result).parent.with_suffix(".txt").read_text()
     mfu = re.search(r" mfu=(\S+)", text.splitlines()[-1]).group(1)
     if mfu == "none":
         check(re.search(r"^MFU +none: .*", text, re.M) and "the measured GEMM ceiling" in " ".join(text.split()),
               f"{result}: no MFU, and no reason")
+    else:
+        printed.append((float(mfu), float(re.search(r" sec_per_it=(\S+)", text.splitlines()[-1]).group(1))))
     check((mfu != "none" and float(mfu) > 1.0) == ("warning=mfu_above_100_percent" in text), f"{result}: {mfu} and its warning")
+
+# Each has a peak of its own, which may vary by max_ceiling_spread (record/flops.h); beyond that, and the four digits
+# behind the point, MFU is as steady as the time.
+most = max(((mfu - 5e-5) * time for mfu, time in printed), default=0.0)
+least = min(((mfu + 5e-5) * time for mfu, time in printed), default=0.0)
+check(most <= 1.03 * least, f"printed MFU is not as steady as the time: {printed}")
 
 times = [json.loads(output_of("show", "--format", "json", result))["summary"]["sec_per_it"] for result in results]
 table = json.loads(output_of("table", "--format", "json", *results))[0]
