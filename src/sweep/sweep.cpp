@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -304,32 +304,82 @@ std::string name_by_pattern(const Sweep& sweep, const SweepRow& row) {
   return safe_name(out);
 }
 
+// The short name of a key in papers and in other programs; a key without one keeps its name.
+std::string short_name(const std::string& key) {
+  static const std::map<std::string, std::string> names = {{"activation_checkpointing", "ckpt"},
+                                                           {"context_parallel", "cp"},
+                                                           {"data_parallel", "dp"},
+                                                           {"global_batch_size", "gbs"},
+                                                           {"gradient_accumulation", "gas"},
+                                                           {"micro_batch_size", "mbs"},
+                                                           {"pipeline_parallel", "pp"},
+                                                           {"ranks_per_node", "ppn"},
+                                                           {"seq_length", "seq"},
+                                                           {"sequence_parallel", "sp"},
+                                                           {"tensor_parallel", "tp"},
+                                                           {"virtual_stages", "vpp"},
+                                                           {"zero_stage", "zero"}};
+  const auto found = names.find(key);
+  return found == names.end() ? key : found->second;
+}
+
+// Names of the rows without sweep.name: the sweep's, with keys and values that differ between rows.
+// All rows have the same form, the first in which no name is too long: "x-zero_stage_3",
+// "x-zero_3", "x-3", and last the sweep's name with the number of the row.
+std::vector<std::string> names_by_settings(const Sweep& sweep, size_t longest) {
+  std::vector<size_t> varied;
+  for (size_t c = 0; c < sweep.columns.size(); ++c)
+    if (std::any_of(sweep.rows.begin(), sweep.rows.end(), [&](const SweepRow& row) {
+          return row.values[c] != sweep.rows.front().values[c];
+        }))
+      varied.push_back(c);
+  using Label = std::function<std::string(const std::string& key)>;
+  const std::vector<Label> labels = {
+      [](const std::string& key) { return key + "_"; },
+      [](const std::string& key) { return short_name(key) + "_"; },
+      [](const std::string&) { return ""; },
+  };
+  std::vector<std::string> names;
+  for (const Label& label : labels) {
+    names.clear();
+    for (const SweepRow& row : sweep.rows) {
+      std::string name = sweep.name;
+      for (const size_t c : varied) name += " " + label(sweep.columns[c]) + row.values[c];
+      names.push_back(safe_name(name));
+    }
+    if (std::all_of(names.begin(), names.end(),
+                    [&](const std::string& name) { return name.size() <= longest; }))
+      return names;
+  }
+  names.clear();
+  for (const SweepRow& row : sweep.rows)
+    names.push_back(safe_name(sweep.name + " " + std::to_string(row.number)));
+  return names;
+}
+
+// The name that sweep.name gives each row.
+std::vector<std::string> names_by_pattern(const Sweep& sweep, size_t longest) {
+  std::vector<std::string> names;
+  for (const SweepRow& row : sweep.rows) {
+    names.push_back(name_by_pattern(sweep, row));
+    const size_t letters = names.back().size();
+    if (letters == 0 || letters > longest)
+      throw Error(Exit::usage, sweep.path + ": sweep.name gives row " + std::to_string(row.number) +
+                                   " a name of " + std::to_string(letters) +
+                                   " letters; allowed: 1 to " + std::to_string(longest));
+  }
+  return names;
+}
+
 void name_rows(Sweep& sweep) {
   constexpr size_t longest = 100;  // of run.name
-  std::vector<std::set<std::string>> distinct(sweep.columns.size());
-  for (const SweepRow& row : sweep.rows)
-    for (size_t c = 0; c < row.values.size(); ++c) distinct[c].insert(row.values[c]);
+  const std::vector<std::string> names = sweep.config.name.empty()
+                                             ? names_by_settings(sweep, longest)
+                                             : names_by_pattern(sweep, longest);
   std::map<std::string, int64_t> taken;
-  for (SweepRow& row : sweep.rows) {
-    if (!sweep.config.name.empty()) {
-      row.name = name_by_pattern(sweep, row);
-      if (row.name.empty() || row.name.size() > longest)
-        throw Error(Exit::usage, sweep.path + ": sweep.name gives row " +
-                                     std::to_string(row.number) + " a name of " +
-                                     std::to_string(row.name.size()) + " letters; allowed: 1 to " +
-                                     std::to_string(longest));
-    } else {
-      std::string values, settings;  // "3" and "zero_stage_3"
-      for (size_t c = 0; c < row.values.size(); ++c) {
-        if (distinct[c].size() == 1) continue;
-        values += " " + row.values[c];
-        settings += " " + sweep.columns[c] + "_" + row.values[c];
-      }
-      for (const std::string& suffix : {settings, values, " " + std::to_string(row.number)}) {
-        row.name = safe_name(sweep.name + suffix);
-        if (row.name.size() <= longest) break;
-      }
-    }
+  for (size_t r = 0; r < sweep.rows.size(); ++r) {
+    SweepRow& row = sweep.rows[r];
+    row.name = names[r];
     const auto [earlier, is_new] = taken.insert({row.name, row.number});
     if (!is_new)
       throw Error(Exit::usage, sweep.path + ": rows " + std::to_string(earlier->second) + " and " +

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/error.h"
+#include "deck/keys.h"
 #include "deck/validate.h"
 #include "sweep/values.h"
 
@@ -291,16 +294,55 @@ TEST(Sweep, NamesByPattern) {
   expect_message("vary(1) = 'zero_stage = 0, 0'", {"rows 1 and 2", "the same name"});
 }
 
-// run.name has at most 100 letters; "base-" takes 5. Rows with longer ones have values without
-// their keys, or their number.
+// run.name has at most 100 letters; "base-" takes 5. All rows of a sweep have the form of name that
+// the longest of them needs: with keys, with the short names of keys, without keys, or a number.
 TEST(Sweep, LongNames) {
-  const auto name_of = [](size_t letters) {
-    const std::string path(letters, 'x');
-    return sweep_of("vary(1) = '(source, path) = (text, " + path + "), (text, y)'").rows[0].name;
+  const auto names_of = [](const std::string& vary) {
+    Texts names;
+    for (const SweepRow& row : sweep_of(vary).rows) names.push_back(row.name);
+    return names;
   };
-  EXPECT_EQ(name_of(90), "base-path_" + std::string(90, 'x'));
-  EXPECT_EQ(name_of(95), "base-" + std::string(95, 'x'));
-  EXPECT_EQ(name_of(96), "base-1");
+  const auto with_path = [&](size_t letters) {
+    return names_of("vary(1) = '(path, zero_stage) = (" + std::string(letters, 'x') +
+                    ", 0), (y, 3)'");
+  };
+  const auto x = [](size_t letters) { return std::string(letters, 'x'); };
+  EXPECT_EQ(with_path(77),
+            (Texts{"base-path_" + x(77) + "-zero_stage_0", "base-path_y-zero_stage_3"}));
+  EXPECT_EQ(with_path(78), (Texts{"base-path_" + x(78) + "-zero_0", "base-path_y-zero_3"}));
+  EXPECT_EQ(with_path(83), (Texts{"base-path_" + x(83) + "-zero_0", "base-path_y-zero_3"}));
+  EXPECT_EQ(with_path(84), (Texts{"base-" + x(84) + "-0", "base-y-3"}));
+  EXPECT_EQ(with_path(93), (Texts{"base-" + x(93) + "-0", "base-y-3"}));
+  EXPECT_EQ(with_path(94), (Texts{"base-1", "base-2"}));
+  // Keys that do not vary are not in the names, short or not.
+  EXPECT_EQ(names_of("vary(1) = 'path = " + x(90) + ", y', vary(2) = 'micro_batch_size = 2'"),
+            (Texts{"base-path_" + x(90), "base-path_y"}));
+}
+
+// A short name stands for one key, and is no other key's name.
+TEST(Sweep, ShortNamesOfKeys) {
+  const std::vector<std::pair<std::string, std::string>> keys = {
+      {"activation_checkpointing = none, full", "ckpt_full"},
+      {"context_parallel = 1, 2", "cp_2"},
+      {"data_parallel = 1, 2", "dp_2"},
+      {"global_batch_size = 1, 2", "gbs_2"},
+      {"gradient_accumulation = 1, 2", "gas_2"},
+      {"micro_batch_size = 1, 2", "mbs_2"},
+      {"pipeline_parallel = 1, 2", "pp_2"},
+      {"ranks_per_node = 1, 2", "ppn_2"},
+      {"seq_length = 1, 2", "seq_2"},
+      {"sequence_parallel = T, F", "sp_F"},
+      {"tensor_parallel = 1, 2", "tp_2"},
+      {"virtual_stages = 1, 2", "vpp_2"},
+      {"zero_stage = 1, 2", "zero_2"}};
+  std::set<std::string> taken = {"ranks", "nodes"};
+  for (const Key& key : key_table()) taken.insert(key.name);
+  const std::string path(78, 'x');
+  for (const auto& [vary, name] : keys) {
+    EXPECT_EQ(sweep_of("vary(1) = 'path = a, " + path + "', vary(2) = '" + vary + "'").rows[3].name,
+              "base-path_" + path + "-" + name);
+    EXPECT_TRUE(taken.insert(name.substr(0, name.find('_'))).second) << name;
+  }
 }
 
 // A path with a line end must not end the comment that names it.

@@ -353,6 +353,10 @@ TEST(Tables, ShortTwins) {
       EXPECT_LE(row.ranks, 2);
     }
   }
+  // Keys and values name the rows, also where the full names of the keys are too long.
+  EXPECT_EQ(sweep_of("megatron", "sweep_short.in").rows.at(5).name,
+            "megatron_short-ppn_1-tp_1-gas_1-zero_3-offload_optimizer-parameters-"
+            "offload_update_host");
 }
 
 }  // namespace
