@@ -1,9 +1,10 @@
 """formats_test.py GPTPOST REFERENCE RESULT.h5 ...: `show --format json` holds every attribute and dataset of the
-file, and every column of figures in CSV and JSON tables loads as numbers."""
+file, every column of figures in CSV and JSON tables loads as numbers, and each cell of every row has the record's."""
 import csv
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 
@@ -76,7 +77,7 @@ def compare_group(group, printed, where=""):
                 failures.append(f"{path}: attributes {unknown} are not in JSON")
             compare(path, printed.get(name), member[()])
             count += 1
-        elif path != "/projection":
+        else:
             count += 1
             compared.append(path)
             compare_group(member, printed.get(name, {}), path)
@@ -88,7 +89,9 @@ for result in results:
     compared = []
     with h5py.File(result, "r") as file:
         compare_group(file, loads(output_of("show", "--format", "json", result)))
-    for group in ("/config/model", "/provenance", "/summary", "/steps", "/timing", "/sensors", "/memory", "/comm", "/verify"):
+        projected = len(file["projection"].attrs) > 0
+    groups = ["/config/model", "/provenance", "/summary", "/steps", "/timing", "/memory", "/comm", "/projection", "/verify"]
+    for group in groups if projected else [*groups, "/sensors"]:
         if group not in compared:
             failures.append(f"{result}: {group} was not compared")
 several = loads(output_of("show", "--format", "json", *results))
@@ -143,35 +146,60 @@ for style in ("native", "fugaku", "mpt", "zero", "megatron", "scaling", "comm", 
 # Every column of tables that programs read, against the records: figures of a record have its digits, those that
 # are computed from it are rounded at most eight times, each by half a unit in the last place. Whole numbers and
 # texts are the same; None: the record does not have it.
-def columns_of(record):
-    s, config, steps = record["summary"], record["config"], record["steps"]
+def rows_of(record):
+    """By style, the rows of the record's table."""
+    s, config, steps, timing = (record[group] for group in ("summary", "config", "steps", "timing"))
     model, parallel, batch, run = (config[group] for group in ("model", "parallel", "batch", "run"))
+    saves = config.get("checkpoint", {})
+    projected = record["projection"] != {}
     ranks, nodes, time_s = s["world_size"], s["nodes"], s["sec_per_it"]
     dp, tp, pp, cp = (parallel[name + "_parallel"] for name in ("data", "tensor", "pipeline", "context"))
-    mbs, gbs, length = batch["micro_batch_size"], batch["global_batch_size"], model["seq_length"]
+    mbs, gbs, length, stage = batch["micro_batch_size"], batch["global_batch_size"], model["seq_length"], parallel["zero_stage"]
+    preset = model["preset"].upper()
+    offloads = parallel["offload"] != "none"
     passes = gbs // (dp * mbs)
     notes = record["date_utc"][5:10] + "; " + record["reason"]
-    waits_s = sum(steps["checkpoint_s"])
-    label = f"{run['name']}, {ranks} ranks"
+    label = f"{'projected: ' if projected else ''}{run['name']}, {ranks} ranks"
     total = {name: s["flops_per_step_" + name] / time_s / 1e12 for name in ("causal", "mpt", "megatron")}
     own = total[s["flops_convention"]]
     mib = 1 / 2**20
-    message = record["calibration"]["messages"][0]
-    return {
+    peak_bytes = record["memory"]["peak_bytes"]
+    source = {"Source": "projected"} if projected else {}
+    ending = {"Status": record["status"]}
+    # What a projection does not tell: the native table leaves these columns out.
+    known = {
+        "native": {},
+        "checkpoint": dict.fromkeys(("Size (GB)", "Write (s)", "GB/s", "GB/s/node", "Wait (ms)", "Stall (ms/step)",
+                                     "Overhead (%)", "Resume (s)")),
+    }
+    if not projected:
+        known["native"] = {
+            "Energy (J/token)": s["energy_j_per_token"], "Tokens/J": 1 / s["energy_j_per_token"],
+            "GFLOPS/W": 1e3 * own / ranks / s["power_w"],
+            "Held-out loss": s["held_out_loss"], "To target (s)": s["time_to_target_s"],
+        }
+        waits_s = sum(steps["checkpoint_s"])
+        known["checkpoint"] = {
+            "Size (GB)": s["checkpoint_bytes"] / 1e9, "Write (s)": s["checkpoint_write_s"],
+            "GB/s": s["checkpoint_bytes"] / s["checkpoint_write_s"] / 1e9,
+            "GB/s/node": s["checkpoint_bytes"] / s["checkpoint_write_s"] / nodes / 1e9,
+            "Wait (ms)": 1e3 * waits_s / s["checkpoints"], "Stall (ms/step)": 1e3 * waits_s / len(steps["checkpoint_s"]),
+            "Overhead (%)": 100 * waits_s / (waits_s + sum(steps["time_s"])), "Resume (s)": s["resume_s"],
+        }
+    by_style = {
         "native": {
-            "Run": run["name"], "Model": "GPT2-124M", "Sequence": length, "Batch": gbs,
+            "Run": run["name"], "Model": preset, "Sequence": length, "Batch": gbs,
             "Precision": config["precision"]["compute"], "Recomputation": config["memory"]["activation_checkpointing"],
-            "Layout": f"dp{dp} z{parallel['zero_stage']}", "Ranks": ranks, "Nodes": nodes, "Device": s["device_name"],
+            "Layout": f"dp{dp} z{stage}", "Ranks": ranks, "Nodes": nodes, "Device": s["device_name"],
             "FLOPs": s["flops_convention"], "Date": record["date_utc"][:10], "Verdict": record["verdict"],
-            "Peak (TFLOP/s)": s["peak_tflops"], "Energy (J/token)": s["energy_j_per_token"],
-            "Time (s)": time_s, "Spread (%)": 100 * (s["sec_per_it_max"] - s["sec_per_it_min"]) / time_s,
+            "Peak (TFLOP/s)": s["peak_tflops"], "Time (s)": time_s,
+            "Spread (%)": None if projected else 100 * (s["sec_per_it_max"] - s["sec_per_it_min"]) / time_s,
             "Tokens/s": s["tokens_per_s"], "TFLOP/s per device": own / ranks, "TFLOP/s total": own,
             "MFU (%)": 100 * own / ranks / s["peak_tflops"], "Memory (MiB)": s["device_memory_used_bytes"] * mib,
-            "Tokens/J": 1 / s["energy_j_per_token"], "GFLOPS/W": 1e3 * own / ranks / s["power_w"],
-            "Held-out loss": s["held_out_loss"], "To target (s)": s["time_to_target_s"],
+            **known["native"],
         },
         "fugaku": {
-            "Nodes": nodes, "Size": "124M", "DP": dp, "TP": tp, "PP": pp, "MBS": mbs, "GBS": gbs, "Notes": notes,
+            "Nodes": nodes, "Size": preset[5:], "DP": dp, "TP": tp, "PP": pp, "MBS": mbs, "GBS": gbs, "Notes": notes,
             "seq_length": length, "activation_checkpointing": "False",
             "Mem (MiB)": s["device_memory_used_bytes"] * mib, "Sec/it": time_s, "TFLOPs": total["megatron"] / ranks,
             "Est. Aggr. PetaFLOPs": total["megatron"] / 1024, "Clock (GHz)": s["clock_ghz"],
@@ -184,76 +212,125 @@ def columns_of(record):
             "MicroBatchSize": mbs, "GradAccum": passes, "GlobalBatchSize": gbs, "Throughput (S/s)": s["samples_per_s"],
             "Throughput (T/s)": s["tokens_per_s"], "Throughput (T/s/GPU)": s["tokens_per_s"] / ranks,
             "GlobalBatchSize (T)": gbs * length, "Precision": config["precision"]["compute"], "MP Mode": "DEFAULT",
-            "Sharding Strategy": "NO_SHARD", "Activation Checkpointing": "False", "Activation CPUOffload": "False",
-            "NumParams": s["num_params"],
+            "Sharding Strategy": ("NO_SHARD", "ZeRO-1", "SHARD_GRAD_OP", "FULL_SHARD")[stage],
+            "Activation Checkpointing": "False", "Activation CPUOffload": "False", "NumParams": s["num_params"],
         },
         "zero": {
-            "Model": "GPT2-124M", "num_layers": model["num_layers"], "hidden_size": model["hidden_size"],
+            "Model": preset, "num_layers": model["num_layers"], "hidden_size": model["hidden_size"],
             "num_heads": model["num_attention_heads"], "# gpus": ranks, "data parallel": dp, "model parallel": tp,
-            "ZeRO Stage": parallel["zero_stage"], "CPU Offload": "No", "Max Global BSZ": gbs, "Notes": notes,
+            "ZeRO Stage": stage, "CPU Offload": "Yes" if offloads else "No", "Max Global BSZ": gbs, "Notes": notes,
             "time/it (ms)": 1e3 * time_s, "Throughput (samples/sec)": s["samples_per_s"],
-            "GPU0 Memory Usage (MiB)": record["memory"]["peak_bytes"][0] * mib,
-            "GPU1 Memory Usage (MiB)": record["memory"]["peak_bytes"][1] * mib,
+            **{f"GPU{rank} Memory Usage (MiB)": peak_bytes[rank] * mib if rank < len(peak_bytes) else None
+               for rank in range(min(ranks, 8))},
             "GPU Memory (MiB)": s["device_memory_bytes"] * mib,
         },
         "megatron": {
-            "model": "GPT2-124M", "nodes": nodes, "gpus_per_node": s["ranks_per_node"], "mp": tp, "pp": pp,
-            "zero_stage": parallel["zero_stage"], "offload": parallel["offload"], "micro_batch_size": mbs,
-            "grad_accum": passes, "memory_total_gb": s["device_memory_bytes"] / 1e9, "power_limit_w": s["power_limit_w"],
-            "notes": "",
+            "model": preset, "nodes": nodes, "gpus_per_node": s["ranks_per_node"], "mp": tp, "pp": pp,
+            "zero_stage": stage, "offload": "cpu" if offloads else "none", "micro_batch_size": mbs,
+            "grad_accum": passes, "memory_total_gb": s["device_memory_bytes"] / 1e9, "notes": "",
             "samples_per_s": s["samples_per_s"], "tflops_per_gpu": total["megatron"] / ranks,
-            "memory_used_gb": s["device_memory_used_bytes"] / 1e9, "power_w": s["power_w"],
-            "utilisation_pct": 100 * s["utilisation"],
+            "memory_used_gb": s["device_memory_used_bytes"] / 1e9, "power_w": s.get("power_w"),
+            "power_limit_w": s.get("power_limit_w"),
+            "utilisation_pct": 100 * s["utilisation"] if "utilisation" in s else None,
         },
         "scaling": {
-            "Series": "", "Model": "GPT2-124M", "Sequence": length, "Precision": config["precision"]["compute"],
-            "Recomputation": config["memory"]["activation_checkpointing"], "ZeRO": parallel["zero_stage"],
+            "Series": "", "Model": preset, "Sequence": length, "Precision": config["precision"]["compute"],
+            "Recomputation": config["memory"]["activation_checkpointing"], "ZeRO": stage,
             "Device": s["device_name"], "Ranks": ranks, "Nodes": nodes, "DP": dp, "TP": tp, "PP": pp, "CP": cp, "MBS": mbs,
-            "GBS": gbs, "Speed-up": 1, "Efficiency (%)": 100, "Comm (%)": None, "Notes": notes,
+            "GBS": gbs, "Speed-up": 1, "Efficiency (%)": 100, "Notes": notes,
+            # A projection is one step of one rank.
+            "Comm (%)": 100 * timing["communication_s"][0][0] / timing["step_s"][0][0] if "step_s" in timing else None,
             "Sec/it": time_s, "Tokens/s": s["tokens_per_s"], "Tokens/s/rank": s["tokens_per_s"] / ranks,
             "TFLOPs/rank": own / ranks, "PetaFLOPs": own / 1e3,
         },
-        "comm": {
-            "Run": label, "Axis": message["axis"], "Operation": message["op"], "Ranks": message["ranks"],
-            "Nodes": message["ranks"] // message["per_node"], "Size (B)": message["bytes"], "Count": message["count"],
-            "Type": message["type"], "Redop": message["redop"], "Root": -1, "#wrong": message["wrong"],
-            "Time (us)": 1e6 * message["time_s"], "Algbw (GB/s)": message["bytes"] / message["time_s"] / 1e9,
-            # all_reduce: 2 (n - 1) / n
-            "Busbw (GB/s)": 2 * (1 - 1 / message["ranks"]) * message["bytes"] / message["time_s"] / 1e9,
-        },
         "checkpoint": {
-            "Run": label, "Ranks": ranks, "Nodes": nodes, "Async": "-", "Every (steps)": None, "Every (s)": None, "Notes": notes,
-            "Size (GB)": s["checkpoint_bytes"] / 1e9, "Write (s)": s["checkpoint_write_s"],
-            "GB/s": s["checkpoint_bytes"] / s["checkpoint_write_s"] / 1e9,
-            "GB/s/node": s["checkpoint_bytes"] / s["checkpoint_write_s"] / nodes / 1e9,
-            "Wait (ms)": 1e3 * waits_s / s["checkpoints"], "Stall (ms/step)": 1e3 * waits_s / len(steps["checkpoint_s"]),
-            "Overhead (%)": 100 * waits_s / (waits_s + sum(steps["time_s"])), "Resume (s)": s["resume_s"],
+            "Run": label, "Ranks": ranks, "Nodes": nodes, "Async": json.dumps(saves["async"]) if saves else "-",
+            "Every (steps)": saves.get("every_steps") or None, "Every (s)": saves.get("every_s") or None, "Notes": notes,
+            **known["checkpoint"],
         },
     }
+    rows = {style: [{**source, **row, **ending}] for style, row in by_style.items()}
+    rows["comm"] = [{"Run": label, **message} for message in messages_of(record)]
+    return rows
+
+
+def messages_of(record):
+    """Those of a calibration, then the means of the run's; all groups here are of all ranks."""
+    s = record["summary"]
+    rows = []
+
+    def add(axis, op, ranks, nodes, size, time_s, **others):
+        bus = {"all_reduce": 2 * (1 - 1 / ranks), "all_gather": 1 - 1 / ranks, "reduce_scatter": 1 - 1 / ranks}
+        rows.append({
+            "Axis": axis, "Operation": op, "Ranks": ranks, "Nodes": nodes, "Size (B)": size, "Root": -1,
+            "Count": others.get("count"), "Type": others.get("type", "-"), "Redop": others.get("redop", "-"),
+            "#wrong": others.get("wrong"), "Time (us)": 1e6 * time_s, "Algbw (GB/s)": size / time_s / 1e9,
+            "Busbw (GB/s)": bus.get(op, 1) * size / time_s / 1e9,
+        })
+
+    for message in record.get("calibration", {"messages": []})["messages"]:
+        add(nodes=message["ranks"] // message["per_node"], size=message["bytes"],
+            **{name: value for name, value in message.items() if name not in ("per_node", "bytes")})
+    for name in record["comm"]:
+        if name.endswith("_count"):
+            kind = name[: -len("count")]
+            size, calls, time_s = (sum(record["comm"][kind + part]) for part in ("bytes", "count", "time_s"))
+            axis, op = kind[:-1].split("_", 1)
+            add(axis, op, s["world_size"], s["nodes"], int(size / calls), time_s / calls)
+    return rows
 
 
 # Styles of published tables keep the published digits, rounded or cut.
 publications = ("fugaku", "mpt", "zero", "megatron")
 rounding = 8 * 2.0**-53
-for style, columns in columns_of(several[0]).items():
-    row = loads(output_of("table", "--style", style, "--format", "json", results[0]))[0]["rows"][0]
-    text = next(csv.DictReader(io.StringIO(output_of("table", "--style", style, "--format", "csv", results[0]))))
-    if style != "comm":
-        columns["Status"] = several[0]["status"]
+
+
+def unescaped(cell):
+    """A cell of CSV, which shows bytes that a terminal would obey as \\x1b, as JSON has it."""
+    raw = re.sub(rb"\\x([0-9a-f]{2})", lambda code: bytes.fromhex(code[1].decode()), cell.encode())
+    return raw.decode("utf-8", "replace")
+
+
+def compare_row(style, columns, row, text):
     if columns.keys() != row.keys() or text.keys() != row.keys():
         failures.append(f"{style}: columns {columns.keys() ^ row.keys()} {text.keys() ^ row.keys()} are not compared")
-        continue
+        return
     for heading, value in columns.items():
         if not isinstance(value, (int, float)):
-            if row[heading] != value or text[heading] != (value or ""):
+            if row[heading] != value or unescaped(text[heading]) != (value or ""):
                 failures.append(f"{style}: {heading} is {row[heading]!r}, {text[heading]!r}, by the record {value!r}")
             continue
         tolerance = rounding * abs(value) if isinstance(value, float) else 0
         if style in publications and isinstance(value, float):
             tolerance = 10.0 ** -len(text[heading].partition(".")[2])
-        for printed in (row[heading], float(text[heading])):
-            if printed is None or abs(printed - value) > tolerance:
+        for printed in (row[heading], float(text[heading] or "nan")):
+            if printed is None or not abs(printed - value) <= tolerance:
                 failures.append(f"{style}: {heading} is {printed}, by the record {value}")
+
+
+def table_rows(style, *files):
+    tables = loads(output_of("table", "--style", style, "--format", "json", *files))
+    text = output_of("table", "--style", style, "--format", "csv", *files)
+    return [row for table in tables for row in table["rows"]], list(csv.DictReader(io.StringIO(text)))
+
+
+def alone(row):
+    """The cells of a row that do not depend on the other rows of its table."""
+    return {heading: cell for heading, cell in row.items() if cell not in ("", None) and heading not in ("Source", "Series")}
+
+
+expected = [rows_of(record) for record in several]
+for style in expected[0]:
+    of_files = [table_rows(style, result) for result in results]
+    for file, (rows, texts_of_rows) in zip(expected, of_files):
+        if not len(file[style]) == len(rows) == len(texts_of_rows):
+            failures.append(f"{style}: {len(rows)} and {len(texts_of_rows)} rows, by the record {len(file[style])}")
+        for columns, row, text in zip(file[style], rows, texts_of_rows):
+            compare_row(style, columns, row, text)
+    # A table of all files has these rows.
+    for together, apart in zip(table_rows(style, *results), zip(*of_files)):
+        if [alone(row) for row in together] != [alone(row) for rows in apart for row in rows]:
+            failures.append(f"{style}: the rows of all files are not those of each file")
 
 for failure in failures:
     print(failure)

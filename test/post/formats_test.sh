@@ -20,4 +20,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$1" "$folder/a" && "$1" "$folder/b" $'\033[2J\302\233\r\t"\\\377' || exit 1
-"$python" "$here/formats_test.py" "$GPTPOST" "$here/../reference" "$folder/a/result.h5" "$folder/b/result.h5"
+results=("$folder/a/result.h5" "$folder/b/result.h5")
+if [ -x "${GPTBENCH:-}" ]; then
+  "$GPTBENCH" --project "$here/../../input/124m_short.in" --machine h100 --software gptbench --ranks 16 \
+    parallel.offload=optimizer parallel.zero_stage=2 batch.global_batch_size=16 \
+    --write-result "$folder/projected" >"$folder/out" 2>&1 || { cat "$folder/out"; exit 1; }
+  results+=("$folder/projected/result.h5")
+else
+  echo "gptbench was not built: without a projected result"
+fi
+"$python" "$here/formats_test.py" "$GPTPOST" "$here/../reference" "${results[@]}"
