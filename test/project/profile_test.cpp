@@ -27,7 +27,7 @@ TEST(Profiles, AreCompleteAndNamed) {
     EXPECT_EQ(read_software(each.name).name, each.name);
 }
 
-// A source, or "fitted" and to which table, or "assumed" and why.
+// A source, or "fitted" and to which table; nothing is assumed.
 TEST(Profiles, SayWhereEachFigureComesFrom) {
   for (const auto* profiles : {&embedded_machines(), &embedded_software()})
     for (const Preset& each : *profiles) {
@@ -38,6 +38,7 @@ TEST(Profiles, SayWhereEachFigureComesFrom) {
             line.find("device =") == std::string::npos &&
             line.find("accelerator =") == std::string::npos) {
           EXPECT_GT(line.size(), line.find('!') + 5) << each.name << ": " << line;
+          EXPECT_EQ(line.find("assum"), std::string::npos) << each.name << ": " << line;
         }
     }
 }
