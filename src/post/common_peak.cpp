@@ -47,16 +47,16 @@ std::string group_of(const Record& record) {
   return join(parts, "\n");
 }
 
-struct Ceilings {
+struct RunCeilings {
   std::vector<double> steady;  // TFLOP/s
   size_t runs = 0;
 };
-using CeilingsByShare = std::map<std::string, Ceilings>;
+using CeilingsByShare = std::map<std::string, RunCeilings>;
 
 // Where the ceiling hardly depends on the share of a node, each share gets the ceilings of all.
 // Shares without a steady ceiling stay apart, since nothing says what theirs would be.
 void unite_if_they_agree(CeilingsByShare& shares) {
-  Ceilings all;
+  RunCeilings all;
   std::vector<double> medians;
   for (const auto& [share, ceilings] : shares) {
     if (ceilings.steady.empty()) continue;
@@ -95,7 +95,7 @@ void share_ceilings(std::vector<LoadedRun>& runs) {
   std::map<std::string, CeilingsByShare> groups;
   for (const LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    Ceilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
+    RunCeilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
     ++ceilings.runs;
     if (run.record.summary.flops.mfu > 0.0)
       ceilings.steady.push_back(run.record.summary.peak.tflops);
@@ -103,7 +103,7 @@ void share_ceilings(std::vector<LoadedRun>& runs) {
   for (auto& [group, shares] : groups) unite_if_they_agree(shares);
   for (LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    const Ceilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
+    const RunCeilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
     set_peak(run.record.summary, median(ceilings.steady),
              ceilings.runs == 1 || ceilings.steady.empty()
                  ? peak_source::measured

@@ -82,9 +82,9 @@ check_result "$work/output/tiny/tiny-1/result.h5" OK
 sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - - - -'" model.dropout=0.1
 [ "$(wc -l <started)" -eq 10 ] || fail "a deck that changed: $(cat started)"
 # A row that has come to its end, resumed: its job leaves no result, and the earlier one stands.
-sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - 3 - -'" run.resume=auto checkpoint.directory="$top/ck" run.name=ended
+sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - 3 - -'" run.resume=auto checkpoint.directory="$work/ck" run.name=ended
 check_result "$work/output/ended/ended-1/result.h5" INVALID
-sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - 3 - -'" run.resume=auto checkpoint.directory="$top/ck" run.name=ended \
+sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - 3 - -'" run.resume=auto checkpoint.directory="$work/ck" run.name=ended \
   sweep.rerun=invalid
 grep -q 'nothing is left to train' "$work/output/ended/ended-1/output.txt" || fail "does not resume: $(cat "$work/output/ended/ended-1/output.txt")"
 check_result "$work/output/ended/ended-1/result.h5" INVALID
