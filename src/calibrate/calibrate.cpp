@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -147,7 +148,8 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
   cases.arrays = {has_deck                                 ? plan.micro_batches.rows
                   : device.info().kind == DeviceKind::cuda ? 65536
                                                            : 8192,
-                  plan.shape.C, plan.local.V};
+                  plan.shape.C, plan.local.V, plan.shape.H,
+                  has_deck ? std::optional(plan.shape.family) : std::nullopt};
   return cases;
 }
 

@@ -339,22 +339,29 @@ class Fit {
     }
   }
 
-  // Time of kernels over that of their bytes, in all types.
+  // Time of those of the kernels that were measured over that of their bytes, in all types.
   void fit_factor(const std::string& key, const std::set<std::string>& kernels) {
     double time_s = 0.0, bytes = 0.0;
+    std::set<std::string> measured;
     for (const KernelRate& rate : calibration_.kernels)
       if (kernels.count(rate.kernel) > 0) {
+        measured.insert(rate.kernel);
         time_s += own_s(rate);
         bytes += rate.bytes;
       }
     if (bytes == 0.0) return set(key, 1.0, "not measured");
     set(key, time_s * memory_rate_ / bytes,
-        "measured: " + join({kernels.begin(), kernels.end()}, ", "));
+        "measured: " + join({measured.begin(), measured.end()}, ", "));
   }
 
+  // What the layers of some family call, and what updates every parameter. Embeddings, and sums and
+  // conversions of gradients, are not measured: they move few of most steps' bytes, or none, and
+  // would count here as much as what moves the most.
   void fit_kernels() {
-    fit_factor("elementwise_factor", {"layernorm_forward", "layernorm_backward", "gelu_forward",
-                                      "gelu_backward", "residual_forward"});
+    fit_factor("elementwise_factor",
+               {"layernorm_forward", "layernorm_backward", "rmsnorm_forward", "rmsnorm_backward",
+                "gelu_forward", "gelu_backward", "swiglu_forward", "swiglu_backward", "rotary",
+                "residual_forward"});
     fit_factor("loss_factor", {"cross_entropy_statistics", "cross_entropy_finish"});
     fit_factor("optimizer_factor", {"adamw", "squared_norm"});
   }

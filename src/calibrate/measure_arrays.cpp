@@ -14,7 +14,7 @@ using Measure =
 class ArrayKernels {
  public:
   ArrayKernels(Device& device, Queue& queue, ComputeType compute, const ArrayCase& size)
-      : device_(device), queue_(queue), compute_(compute), size_(size) {
+      : device_(device), queue_(queue), compute_(compute), size_(size), family_(size.family) {
     const double factor = 1.0;
     device_.upload(queue_, loss() + 1, &factor, sizeof factor);
   }
@@ -26,39 +26,69 @@ class ArrayKernels {
     return element * (std::max(s.n, s.L * s.V) + 2 * s.n) + 4 * size_of(DType::f32) * s.n;
   }
 
-  void norms(const Measure& measure) const {
-    LayerNormForward forward{};
-    forward.y = b_.data();
+  // Calls `measure` for each kernel. Families differ in norm, activation and positions.
+  void each(const Measure& measure) const {
+    const auto has = [&](auto part, auto kind) { return !family_ || (*family_).*part == kind; };
+    if (has(&Family::norm, NormKind::layernorm)) layernorm(measure);
+    if (has(&Family::norm, NormKind::rmsnorm)) rmsnorm(measure);
+    if (has(&Family::activation, ActivationKind::gelu)) gelu(measure);
+    if (has(&Family::activation, ActivationKind::swiglu)) swiglu(measure);
+    if (has(&Family::positions, PositionEmbedding::rotary)) rotary(measure);
+    residual(measure);
+    cross_entropy(measure);
+    update(measure);
+  }
+
+ private:
+  void layernorm(const Measure& measure) const {
+    auto forward = norm_forward<LayerNormForward>();
     forward.mean = mean_.data();
-    forward.rstd = rstd_.data();
-    forward.x = a_.data();
-    forward.gamma = forward.beta = gamma_.data();
-    forward.R = size_.R;
-    forward.C = size_.C;
-    forward.epsilon = 1e-5;
+    forward.beta = gamma_.data();
     time_rows(measure, "layernorm_forward", 2 * activation_bytes(), {&a_},
               kernels_.layernorm_forward, forward);
-    LayerNormBackward backward{};
-    backward.dx = c_.data();
-    backward.dgamma = dgamma_.data();
+    auto backward = norm_backward<LayerNormBackward>();
     backward.dbeta = static_cast<float*>(dgamma_.data()) + size_.C;
-    backward.dy = b_.data();
-    backward.x = a_.data();
-    backward.gamma = gamma_.data();
     backward.mean = mean_.data();
-    backward.rstd = rstd_.data();
-    backward.R = size_.R;
-    backward.C = size_.C;
-    backward.workspace = scratch_.workspace();
     time_rows(measure, "layernorm_backward", 4 * activation_bytes(), {&b_},
               kernels_.layernorm_backward, backward);
   }
 
-  void elementwise(const Measure& measure) const {
+  void rmsnorm(const Measure& measure) const {
+    time_rows(measure, "rmsnorm_forward", 2 * activation_bytes(), {&a_}, kernels_.rmsnorm_forward,
+              norm_forward<RmsNormForward>());
+    time_rows(measure, "rmsnorm_backward", 4 * activation_bytes(), {&b_}, kernels_.rmsnorm_backward,
+              norm_backward<RmsNormBackward>());
+  }
+
+  void gelu(const Measure& measure) const {
     time_rows(measure, "gelu_forward", 2 * activation_bytes(), {&a_}, kernels_.gelu_forward,
               GeluForward{b_.data(), a_.data(), size_.n});
     time_rows(measure, "gelu_backward", 3 * activation_bytes(), {&b_}, kernels_.gelu_backward,
               GeluBackward{c_.data(), b_.data(), a_.data(), size_.n});
+  }
+
+  // Gate and value are the halves of a row.
+  void swiglu(const Measure& measure) const {
+    const int64_t F = size_.C / 2;
+    const double half_bytes = static_cast<double>(size_.R * F) * element_bytes();
+    time_rows(measure, "swiglu_forward", 3 * half_bytes, {&a_}, kernels_.swiglu_forward,
+              SwigluForward{b_.data(), a_.data(), size_.R, F});
+    time_rows(measure, "swiglu_backward", 5 * half_bytes, {&b_}, kernels_.swiglu_backward,
+              SwigluBackward{c_.data(), b_.data(), a_.data(), size_.R, F});
+  }
+
+  void rotary(const Measure& measure) const {
+    Rotary turn{};
+    turn.x = b_.data();
+    turn.R = turn.T_local = size_.R;
+    turn.heads = size_.H;
+    turn.D = size_.C / size_.H;
+    turn.row = size_.C;
+    turn.theta = 1e4;
+    time_rows(measure, "rotary", 2 * activation_bytes(), {&b_}, kernels_.rotary, turn);
+  }
+
+  void residual(const Measure& measure) const {
     time_rows(measure, "residual_forward", 3 * activation_bytes(), {&b_}, kernels_.residual_forward,
               sum_of_rows({c_.data(), b_.data(), a_.data()}, size_.R, size_.C));
   }
@@ -113,23 +143,41 @@ class ArrayKernels {
     adamw.p_type = adamw.moment_type = adamw.g_type = DType::f32;
     time_rows(measure, "adamw", elements() * (28.0 + (has_copy ? element_bytes() : 0.0)), {},
               kernels_.adamw, adamw);
-    Convert convert{};
-    convert.y = b_.data();
-    convert.x = g_.data();
-    convert.R = size_.R;
-    convert.C = convert.y_row = convert.x_row = size_.C;
-    convert.y_type = type();
-    convert.x_type = DType::f32;
-    time_rows(measure, "convert", elements() * (4.0 + element_bytes()), {}, kernels_.convert,
-              convert);
   }
 
- private:
   struct Size {
-    explicit Size(const ArrayCase& size) : R(size.rows), C(size.columns), V(size.vocabulary) {}
-    int64_t R, C, V;
+    explicit Size(const ArrayCase& size)
+        : R(size.rows), C(size.columns), V(size.vocabulary), H(size.heads) {}
+    int64_t R, C, V, H;
     int64_t n = R * C, L = std::max<int64_t>(1, n / V);
   };
+  // Arguments that both norms have.
+  template <class Forward>
+  Forward norm_forward() const {
+    Forward forward{};
+    forward.y = b_.data();
+    forward.rstd = rstd_.data();
+    forward.x = a_.data();
+    forward.gamma = gamma_.data();
+    forward.R = size_.R;
+    forward.C = size_.C;
+    forward.epsilon = 1e-5;
+    return forward;
+  }
+  template <class Backward>
+  Backward norm_backward() const {
+    Backward backward{};
+    backward.dx = c_.data();
+    backward.dgamma = dgamma_.data();
+    backward.dy = b_.data();
+    backward.x = a_.data();
+    backward.gamma = gamma_.data();
+    backward.rstd = rstd_.data();
+    backward.R = size_.R;
+    backward.C = size_.C;
+    backward.workspace = scratch_.workspace();
+    return backward;
+  }
   DeviceArray array(int64_t elements, DType dtype, Fill fill) const {
     return DeviceArray(device_, queue_, compute_, elements, dtype, fill);
   }
@@ -163,6 +211,7 @@ class ArrayKernels {
   Queue& queue_;
   ComputeType compute_;
   Size size_;
+  std::optional<Family> family_;
   const KernelTable& kernels_ = device_.kernels(compute_);
 
   DeviceArray a_ = array(std::max(size_.n, size_.L* size_.V), type(), Fill::random);
@@ -189,13 +238,11 @@ LeftOut KernelBench::arrays(ComputeType type, const ArrayCase& wanted, double se
   while (size.rows > 1 && ArrayKernels::bytes_of(type, size) > room_bytes_) size.rows /= 2;
   size.rows = world_.min(size.rows);
   const ArrayKernels kernels(device_, *queue_, type, size);
-  TimeShare share(world_, seconds, 10);
-  const Measure measure = [&](const KernelRate& rate, const std::function<void()>& call,
-                              const DeviceArrays& in_cache) { add(share, rate, call, in_cache); };
-  kernels.norms(measure);
-  kernels.elementwise(measure);
-  kernels.cross_entropy(measure);
-  kernels.update(measure);
+  int64_t items = 0;
+  kernels.each([&](const auto&...) { ++items; });
+  TimeShare share(world_, seconds, items);
+  kernels.each([&](const KernelRate& rate, const std::function<void()>& call,
+                   const DeviceArrays& in_cache) { add(share, rate, call, in_cache); });
   return share.left_out();
 }
 

@@ -1,11 +1,13 @@
 // Times of kernels, called through the device's kernel table as the engine calls them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/device_array.h"
 #include "calibrate/time_share.h"
+#include "deck/family.h"
 #include "device/device.h"
 #include "record/calibration.h"
 
@@ -24,9 +26,11 @@ struct AttentionCase {
   int64_t B = 1, T = 0, H = 0, D = 0;
   bool causal = true;
 };
-// Arrays [rows, columns] of kernels that memory bounds; logits have `vocabulary` columns.
+// Arrays [rows, columns] of kernels that memory bounds; logits have `vocabulary` columns, rows of
+// rotary positions `heads` heads.
 struct ArrayCase {
-  int64_t rows = 0, columns = 0, vocabulary = 0;
+  int64_t rows = 0, columns = 0, vocabulary = 0, heads = 1;
+  std::optional<Family> family = {};  // whose kernels are timed; none: those of all families
 };
 
 // Behind the name of a kernel of attention that was called without a causal mask.

@@ -106,6 +106,25 @@ TEST(Fit, FindsTheMachine) {
   EXPECT_EQ(fitted.comments.at("reserve_gib").substr(0, 34), "program and libraries of a rank, s");
 }
 
+// The kernels of any family, of which the profile names those that were measured.
+TEST(Fit, ElementwiseKernelsAreThoseThatWereMeasured) {
+  for (const char* const name :
+       {"layernorm_forward", "layernorm_backward", "rmsnorm_forward", "rmsnorm_backward",
+        "gelu_forward", "gelu_backward", "swiglu_forward", "swiglu_backward", "rotary"}) {
+    Calibration calibration = known_machine();
+    for (KernelRate& rate : calibration.kernels)
+      if (rate.kernel == "gelu_forward") rate.kernel = name;
+    calibration.kernels.push_back(
+        {"residual_forward", "fp32", 1, 1, 0, 0.0, 1e9, launch_s + 0.1, 0.0});
+    const FittedProfile fitted = fit_machine(calibration, host_of_two());
+    EXPECT_NEAR(fitted.software.elementwise_factor, 1.5, 2e-3) << name;
+    const std::string comment = fitted.comments.at("elementwise_factor");
+    EXPECT_TRUE(comment == "measured: residual_forward, " + std::string(name) ||
+                comment == "measured: " + std::string(name) + ", residual_forward")
+        << comment;
+  }
+}
+
 // What a fit cannot follow stays with its shape: one kernel in one type takes three times as long.
 TEST(Fit, KeepsWhatAShapeTakes) {
   Calibration calibration = known_machine();

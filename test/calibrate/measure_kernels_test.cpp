@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -28,7 +29,7 @@ class Kernels : public ::testing::Test {
     for (const ComputeType type : {ComputeType::fp32, ComputeType::bf16}) {
       bench.gemms(type, {{6, 4, 10}}, time_s);
       bench.attention(type, {{2, 8, 2, 4}, {2, 8, 2, 4, false}}, time_s);
-      bench.arrays(type, {6, 4, 8}, time_s);
+      bench.arrays(type, {6, 4, 8, 2}, time_s);
     }
     bench.fp8_gemms({{6, 4, 10}}, time_s);
     for (const KernelRate& rate : result.kernels) {
@@ -179,10 +180,18 @@ TEST_F(Kernels, WhatHasNoRoomIsCounted) {
 
 // Arrays of 24 elements; 24 / 8 rows of logits, 24 elements as well.
 TEST_F(Kernels, Arrays) {
-  const std::map<std::string, double> passes = {
-      {"layernorm_forward", 2.0},   {"layernorm_backward", 4.0}, {"gelu_forward", 2.0},
-      {"gelu_backward", 3.0},       {"residual_forward", 3.0},   {"cross_entropy_statistics", 1.0},
-      {"cross_entropy_finish", 2.0}};
+  const std::map<std::string, double> passes = {{"layernorm_forward", 2.0},
+                                                {"layernorm_backward", 4.0},
+                                                {"rmsnorm_forward", 2.0},
+                                                {"rmsnorm_backward", 4.0},
+                                                {"gelu_forward", 2.0},
+                                                {"gelu_backward", 3.0},
+                                                {"swiglu_forward", 1.5},
+                                                {"swiglu_backward", 2.5},
+                                                {"rotary", 2.0},
+                                                {"residual_forward", 3.0},
+                                                {"cross_entropy_statistics", 1.0},
+                                                {"cross_entropy_finish", 2.0}};
   for (const auto& [name, count] : passes) {
     EXPECT_EQ(rate("fp32 " + name).bytes, 24.0 * 4.0 * count) << name;
     EXPECT_EQ(rate("bf16 " + name).bytes, 24.0 * 2.0 * count) << name;
@@ -191,7 +200,35 @@ TEST_F(Kernels, Arrays) {
   // Master weights and moments are read and written, the gradient is read.
   EXPECT_EQ(rate("fp32 adamw").bytes, 24.0 * 28.0);
   EXPECT_EQ(rate("bf16 adamw").bytes, 24.0 * 30.0);
-  EXPECT_EQ(rate("bf16 convert").bytes, 24.0 * 6.0);
+  EXPECT_EQ(rates_.count("bf16 convert"), 0u);  // no factor is of it
+}
+
+// With a deck norm, activation and positions are those of its family, and all are counted.
+TEST_F(Kernels, ArraysAreThoseOfAFamily) {
+  const auto kernels_of = [&](ModelFamily family, double seconds) {
+    ModelConfig model;
+    model.family = family;
+    Calibration result;
+    KernelBench bench(world_, *device_, int64_t{1} << 16, result);
+    const LeftOut left_out =
+        bench.arrays(ComputeType::fp32, {6, 4, 8, 2, family_of(model)}, seconds);
+    std::set<std::string> names;
+    for (const KernelRate& rate : result.kernels) names.insert(rate.kernel);
+    EXPECT_EQ(names.size() + static_cast<size_t>(left_out.items),
+              family == ModelFamily::llama ? 10u : 9u);
+    return names;
+  };
+  const std::set<std::string> all_have = {"residual_forward", "cross_entropy_statistics",
+                                          "cross_entropy_finish", "squared_norm", "adamw"};
+  std::set<std::string> gpt = {"layernorm_forward", "layernorm_backward", "gelu_forward",
+                               "gelu_backward"},
+                        llama = {"rmsnorm_forward", "rmsnorm_backward", "swiglu_forward",
+                                 "swiglu_backward", "rotary"};
+  gpt.insert(all_have.begin(), all_have.end());
+  llama.insert(all_have.begin(), all_have.end());
+  EXPECT_EQ(kernels_of(ModelFamily::gpt, time_s), gpt);
+  EXPECT_EQ(kernels_of(ModelFamily::llama, time_s), llama);
+  EXPECT_EQ(kernels_of(ModelFamily::llama, 0.0), std::set<std::string>{"rmsnorm_forward"});
 }
 
 }  // namespace

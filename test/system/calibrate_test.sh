@@ -41,6 +41,10 @@ grep -q '^  linear_forward_fp8 =$' "$decks/profile.in" || fail "no shapes of GEM
 grep -Eq '^  fp8_efficiency = [0-9.]+  ! fitted to .*, fp8$' "$decks/profile.in" || fail "no rate of GEMMs in fp8"
 run 0 --project "$decks/tiny.in" --machine "$decks/profile.in" --ranks 1 precision.compute=fp8
 grep -Eq '^GPTBENCH projection sec_per_it=[0-9.e+-]+ ' out || fail "no projection in fp8"
+# Kernels of the deck's family; in any time the first of them, its norm, is measured.
+calibrates tiny-calibration fp32 1 "$decks/tiny.in" precision.compute=fp32 model.family=llama
+grep -q '"kernel": *"rmsnorm_forward"' shown || fail "no RMSNorm of Llama"
+if grep -q '"kernel": *"layernorm_' shown; then fail "a norm that the deck does not have"; fi
 # Attention to both sides, with which a deck of causal attention is projected as well.
 calibrates tiny-calibration bf16 2 "$decks/tiny.in" precision.compute=bf16 parallel.zero_stage=3 model.family=bert
 grep -q '"kernel": *"attention_forward_bidirectional"' shown || fail "attention is not that of the deck"
