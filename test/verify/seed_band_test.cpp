@@ -6,10 +6,11 @@
 //   - of each tensor the projection of its gradient, and of what the step changed in its weights,
 //     on that of the reference, less 1: errors of rounding average out over elements, a factor
 //     that is wrong does not.
-// Ten seeds in bf16, the coarsest of the types compared, have a mean and a standard deviation s of
-// each feature. The mean over the same seeds of another run lies within t s sqrt(1/10 + 1/10) of
-// it, t being Student's with 9 degrees of freedom: 6.6 for one false alarm in a hundred runs of 100
-// features.
+// Ten seeds in bf16, the coarsest of the types compared but fp8, have a mean and a standard
+// deviation s of each feature. The mean over the same seeds of another run lies within
+// t s sqrt(1/10 + 1/10) of it, t being Student's with 9 degrees of freedom: 6.6 for one false alarm
+// in a hundred runs of 100 features. fp8, whose own rounding is beyond that band, is compared with
+// ten seeds in fp8.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -100,19 +101,23 @@ Features features(const Step& step, const Step& reference) {
   return all;
 }
 
+// Of all seeds, in double precision.
+std::vector<Step> references_of(SmallModel model) {
+  model.device = "ref";
+  model.compute = "fp64";
+  const auto plain = make_host_device(DeviceKind::ref);
+  std::vector<Step> references;
+  for (int seed = 1; seed <= seeds; ++seed)
+    references.push_back(step_of(config_of(model, seed), *plain, nullptr));
+  return references;
+}
+
 class SeedBand {
  public:
-  // Steps of `model` in bf16 on this rank, with the sound kernels of the host.
-  explicit SeedBand(SmallModel model) {
-    model.device = "ref";
-    model.compute = "fp64";
-    const auto plain = make_host_device(DeviceKind::ref);
-    for (int seed = 1; seed <= seeds; ++seed)
-      references_.push_back(step_of(config_of(model, seed), *plain, nullptr));
-    model.device = "host";
-    model.compute = "bf16";
+  // Steps of `model` on this rank, with the sound kernels of the host.
+  SeedBand(const SmallModel& model, const std::vector<Step>& references) : references_(references) {
     BrokenDevice sound(nullptr, false);
-    std::vector<Features> all = runs_of(model, sound, nullptr);
+    const std::vector<Features> all = runs_of(model, sound, nullptr);
     mean_ = mean_of(all);
     for (size_t f = 0; f < mean_.size(); ++f) {
       double squares = 0.0;
@@ -123,7 +128,8 @@ class SeedBand {
 
   // Collective where `world` is given. Largest distance from the middle of the band over its half
   // width: 1 and less is inside. On rank 0.
-  double distance(const SmallModel& model, Device& device, MpiWorld* world, bool tf32 = false) {
+  double distance(const SmallModel& model, Device& device, MpiWorld* world,
+                  bool tf32 = false) const {
     const Features mean = mean_of(runs_of(model, device, world, tf32));
     double largest = 0.0;
     for (size_t f = 0; f < mean.size(); ++f) {
@@ -135,7 +141,7 @@ class SeedBand {
 
  private:
   std::vector<Features> runs_of(const SmallModel& model, Device& device, MpiWorld* world,
-                                bool tf32 = false) {
+                                bool tf32 = false) const {
     std::vector<Features> all;
     for (int seed = 1; seed <= seeds; ++seed) {
       Config config = config_of(model, seed);
@@ -174,7 +180,9 @@ void report(const MpiWorld& world, const std::string& what, double distance) {
 
 TEST(SeedBand, HoldsDecompositionsAndPrecisions) {
   MpiWorld world(nullptr, nullptr);
-  SeedBand band(banded_model("bf16"));
+  const std::vector<Step> references = references_of(banded_model("bf16"));
+  const SeedBand band(banded_model("bf16"), references);
+  const SeedBand band_of_fp8(banded_model("fp8"), references);
   struct Sizes {
     int64_t tensor, context, pipeline, data, zero;
   };
@@ -183,7 +191,7 @@ TEST(SeedBand, HoldsDecompositionsAndPrecisions) {
                                              {4, 1, 1, 1, 0}, {1, 2, 1, 2, 1}, {1, 1, 2, 2, 2}}
                         : std::vector<Sizes>{{1, 1, 1, 1, 0}};
   for (const Sizes& sizes : layouts)
-    for (const std::string type : {"fp32", "tf32", "fp16", "bf16"}) {
+    for (const std::string type : {"fp32", "tf32", "fp16", "bf16", "fp8"}) {
       SmallModel m = banded_model(type == "tf32" ? "fp32" : type.c_str());
       m.tensor_parallel = sizes.tensor;
       m.context_parallel = sizes.context;
@@ -191,7 +199,8 @@ TEST(SeedBand, HoldsDecompositionsAndPrecisions) {
       m.data_parallel = sizes.data;
       m.zero_stage = sizes.zero;
       BrokenDevice device(nullptr, type == "tf32");
-      const double distance = band.distance(m, device, &world, type == "tf32");
+      const double distance =
+          (type == "fp8" ? band_of_fp8 : band).distance(m, device, &world, type == "tf32");
       const std::string what = type + " " + name_of(m);
       report(world, what, distance);
       if (world.rank() == 0) {
@@ -200,13 +209,13 @@ TEST(SeedBand, HoldsDecompositionsAndPrecisions) {
     }
 }
 
-// Of the kernels that are wrong, one in twenty at most lies inside. fp8 is not judged: its own
-// rounding is beyond the band.
+// Of the kernels that are wrong, one in twenty at most lies inside; of those in fp8 the ones that
+// are wrong by half of a gradient are counted, as a run in fp8 finds no others.
 TEST(SeedBand, LeavesBrokenKernelsOutside) {
   MpiWorld world(nullptr, nullptr);
   if (world.size() > 1) GTEST_SKIP() << "kernels are broken on one rank";
   int kernels = 0, outside = 0;
-  const auto judge = [&](SeedBand& band, const SmallModel& m,
+  const auto judge = [&](const SeedBand& band, const SmallModel& m,
                          const std::vector<BrokenKernel>& broken) {
     BrokenDevice sound(nullptr, false);
     EXPECT_LE(band.distance(m, sound, nullptr), 1.0);
@@ -218,11 +227,14 @@ TEST(SeedBand, LeavesBrokenKernelsOutside) {
       outside += distance <= 1.0 ? 0 : 1;
     }
   };
+  const std::vector<Step> references = references_of(banded_model("bf16"));
+  const SmallModel padded = banded_model("bf16", "bert"), fp8 = banded_model("fp8");
+  const SeedBand gpt(banded_model("bf16"), references), bert(padded, references_of(padded));
   for (const char* compute : {"fp32", "bf16"}) {
-    SeedBand gpt(banded_model(compute)), bert(banded_model(compute, "bert"));
     judge(gpt, banded_model(compute), broken_kernels());
     judge(bert, banded_model(compute, "bert"), broken_kernels_of_padding());
   }
+  judge(SeedBand(fp8, references), fp8, broken_kernels_in_fp8());
   std::printf("%d of %d broken kernels outside\n", outside, kernels);
   EXPECT_GE(outside, 0.95 * kernels);
 }
