@@ -58,7 +58,6 @@ std::string projection_json(const ProjectionFacts& projection) {
 std::string steps_json(const Record& record) {
   JsonObject object;
   object.add("warmup_steps", record.steps.warmup_steps)
-      .add("failed_step", record.outcome.failed_step)
       .add("ended_in_step", record.outcome.ended_in_step());
   visit_steps(record.steps,
               [&](const char* name, const char*, const char*, Written written, const auto& values) {
