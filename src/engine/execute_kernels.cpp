@@ -49,12 +49,12 @@ void set_sizes(const OpCall& call, Arguments& args) {
 template <class Arguments>
 void set_others(const OpCall& /*call*/, Arguments& /*args*/) {}
 
-// Heads of q and of k follow one another in each row.
+// The columns are those of the heads of q and of k, which begin each row; v is left as it is.
 void set_others(const OpCall& call, Rotary& args) {
   const ModelShape& s = call.plan().local;
-  args.heads = s.H + s.H_kv;
+  args.heads = call.columns() / s.D;
   args.D = s.D;
-  args.row = call.columns();
+  args.row = s.qkv();
   args.theta = call.plan().config.model.rotary_theta;
 }
 

@@ -57,6 +57,11 @@ double AttentionLayers::flops_per_row(bool forward) const {
          static_cast<double>(s_.H * s_.D);
 }
 
+// Rotary positions turn q and k, which stand side by side at the start of each row, in one go.
+int64_t AttentionLayers::turned_columns() const {
+  return (s_.H + s_.H_kv) * s_.D;
+}
+
 // This rank's own keys and values are sent first.
 void AttentionLayers::start_ring(int64_t l, const LayerActivations& a) const {
   const int64_t width = 2 * s_.H_kv * s_.D;
@@ -71,9 +76,9 @@ void AttentionLayers::pass_keys_on(int64_t l, int64_t step) const {
 }
 
 void AttentionLayers::emit_forward(int64_t l, const LayerActivations& a, bool repeats) const {
-  // q and k stand side by side at the start of each row: their heads are rotated in one go.
   if (s_.family.positions == PositionEmbedding::rotary)
-    stage_.emit(ops::row_op(OpKind::rotary_forward, {l}, s_.qkv(), {{Slot::x, {a.qkv}}}), repeats);
+    stage_.emit(ops::row_op(OpKind::rotary_forward, {l}, turned_columns(), {{Slot::x, {a.qkv}}}),
+                repeats);
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D}, out{out_ >= 0 ? out_ : a.attention};
   const auto step = [&](int64_t keys_of, Operand keys) {
     Op op = ops::attention_forward({l}, size(keys_of, true), flops_per_row(true),
@@ -100,7 +105,7 @@ void AttentionLayers::begin_backward(int64_t l, const LayerActivations& a) const
 void AttentionLayers::emit_backward(int64_t l, const LayerActivations& a, Operand dqkv) const {
   emit_gradients(l, a, dqkv);
   if (s_.family.positions == PositionEmbedding::rotary)
-    stage_.emit(ops::row_op(OpKind::rotary_backward, {l}, s_.qkv(), {{Slot::dx, dqkv}}));
+    stage_.emit(ops::row_op(OpKind::rotary_backward, {l}, turned_columns(), {{Slot::dx, dqkv}}));
 }
 
 // The rank after a block's owner starts its gradient, each rank adds its share to what arrives, and

@@ -23,6 +23,7 @@ class AttentionLayers {
  private:
   AttentionSize size(int64_t keys_of, bool forward) const;
   double flops_per_row(bool forward) const;
+  int64_t turned_columns() const;
   int64_t neighbour(int64_t distance) const;
   void start_ring(int64_t l, const LayerActivations& a) const;
   void pass_on(int64_t l, int tag, int from, int to) const;
