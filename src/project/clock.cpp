@@ -262,11 +262,13 @@ double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, do
   const double tiles = std::ceil(M / machine.tile_rows) * std::ceil(N / machine.tile_columns);
   const double flops_per_k = 2.0 * machine.tile_rows * machine.tile_columns * machine.units;
   double least = INFINITY;
-  for (double split = 1.0; split <= 64.0; split *= 2.0) {
-    const double waves = std::ceil(tiles * split / machine.units);
+  for (double split = 1.0; split <= std::max(1.0, K); split *= 2.0) {
+    const double tile_s = flops_per_k * (K / split + machine.tile_ramp) / flops_per_s;
     const double sum_s = split > 1.0 ? split * M * N * 2.0 * sizeof(float) / bytes_per_s : 0.0;
-    least = std::min(least,
-                     waves * flops_per_k * (K / split + machine.tile_ramp) / flops_per_s + sum_s);
+    // What full waves would take grows with the split: from here on none is faster.
+    const double waves = tiles * split / machine.units;
+    if (waves * tile_s + sum_s >= least) break;
+    least = std::min(least, std::ceil(waves) * tile_s + sum_s);
   }
   return least;
 }
