@@ -78,7 +78,7 @@ std::vector<GemmCase> default_gemms() {
       cases.push_back({rows, hidden, hidden});
       cases.push_back({rows, hidden, 4 * hidden});
     }
-    for (const int64_t hidden : {768, 1024, 2048}) cases.push_back({rows, 50304, hidden});
+    for (const int64_t hidden : {512, 768, 1024, 2048}) cases.push_back({rows, 50304, hidden});
   }
   return cases;
 }

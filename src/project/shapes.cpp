@@ -42,13 +42,14 @@ double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type
     double d2 = 0.0;
     for (const double ratio : {M / each.M, N / each.N, K / each.K})
       d2 += std::log(ratio) * std::log(ratio);
-    if (is_gemm)
-      for (const double ratio : {power_of_two_in(N) / power_of_two_in(each.N),
-                                 power_of_two_in(K) / power_of_two_in(each.K)})
-        d2 += std::log(ratio) * std::log(ratio);
+    if (is_gemm) {
+      const double ratio = power_of_two_in(N) / power_of_two_in(each.N);
+      d2 += std::log(ratio) * std::log(ratio);
+    }
     if (d2 == 0.0) return each.factor;
-    sum += std::log(each.factor) / (d2 * d2);
-    weights += 1.0 / (d2 * d2);
+    const double weight = 1.0 / (d2 * d2 * d2);
+    sum += weight * std::log(each.factor);
+    weights += weight;
   }
   return std::exp(sum / weights);
 }
