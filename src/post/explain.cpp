@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -60,12 +61,6 @@ struct Counted {
   double calls = 0.0;        // per rank and step
   double projected_s = 0.0;  // of one call, by the profile
 };
-
-std::string name_of_work(const Work& work) {
-  std::string name = spec_of(work.op).name;
-  if (work.kind == Work::Kind::gemm) name += printed(" %.0fx%.0fx%.0f", work.M, work.N, work.K);
-  return work.recompute ? name + " again" : name;
-}
 
 // A plan, and the number of replicas that have a rank with this plan.
 struct CountedPlan {
@@ -129,9 +124,7 @@ std::vector<Counted> count_operations(const std::vector<CountedPlan>& plans,
     for (size_t i = 0; i < rank.works.size(); ++i) {
       Counted& each = counted[rank.works[i].key()];
       each.work = rank.works[i];
-      // Operations count all of the matrix; a causal mask leaves half of it to do.
-      if (each.work.kind == Work::Kind::attention && plan.shape.family.causal)
-        each.work.flops *= 0.5;
+      each.work.flops = done_flops(plan, each.work);
       each.calls += calls.at(rank.works[i].key());
       each.projected_s = seconds[i];
     }
@@ -157,7 +150,7 @@ std::pair<double, double> limits_of(const Work& work, const Ceilings& ceilings) 
 
 OperationTime operation_of(const Counted& counted, const Ceilings& ceilings) {
   OperationTime operation;
-  operation.name = name_of_work(counted.work);
+  operation.name = name_of(counted.work);
   operation.region = name_of(counted.work.region);
   operation.calls = counted.calls;
   operation.flops = counted.calls * counted.work.flops;
@@ -184,13 +177,45 @@ void add_to(PartOfStep& region, const OperationTime& operation) {
   region.shape_s += operation.shape_s;
 }
 
+// Region and name of an operation of one size.
+using OperationName = std::pair<std::string, std::string>;
+
+// Seconds in the traced step, means over the traced ranks.
+std::map<OperationName, double> times_in(const TraceFile& trace) {
+  std::map<OperationName, double> times;
+  std::set<int> ranks;
+  for (const TraceSpan& span : trace.spans) {
+    if (span.work.empty() || span.category == "wait") continue;
+    ranks.insert(span.rank);
+    times[{span.category, span.work}] += 1e-6 * (span.end_us - span.begin_us);
+  }
+  for (auto& [name, time_s] : times) time_s /= static_cast<double>(ranks.size());
+  return times;
+}
+
+// Gives operations their time in the trace. Those of one name, as of two widths, share it by what
+// was estimated for them.
+void take_times(const TraceFile& trace, StepAccount& account) {
+  const std::map<OperationName, double> times = times_in(trace);
+  account.traced = !times.empty();
+  std::map<OperationName, double> estimates;
+  for (const OperationTime& each : account.operations)
+    estimates[{each.region, each.name}] += each.time_s;
+  for (OperationTime& each : account.operations) {
+    const auto found = times.find({each.region, each.name});
+    const double estimate_s = estimates.at({each.region, each.name});
+    if (found != times.end() && estimate_s > 0.0) each.time_s *= found->second / estimate_s;
+  }
+}
+
 // Regions with what their operations do, and operations with their share of the region's time.
 void account_computing(const Record& record, const std::vector<Counted>& counted,
-                       const Ceilings& ceilings, StepAccount& account) {
+                       const Ceilings& ceilings, const TraceFile& trace, StepAccount& account) {
   const std::vector<size_t> steps = usual_steps(record);
   for (const Counted& each : counted)
     if (each.work.kind != Work::Kind::message)
       account.operations.push_back(operation_of(each, ceilings));
+  if (!account.projected) take_times(trace, account);
   for (const RankSeries& series : record.timing) {
     if (series.name == "communication") account.communication_s = mean_of(record, series, steps);
     if (series.name == "step") account.step_s = mean_of(record, series, steps);
@@ -319,7 +344,7 @@ double StepAccount::unexplained_s() const {
 }
 
 StepAccount account_of(const Record& record, const std::optional<Machine>& machine,
-                       const Software& software) {
+                       const Software& software, const TraceFile& trace) {
   if (record.summary.rate.sec_per_it <= 0.0 || record.timing.empty() ||
       record.summary.timed_steps < 1)
     throw Error(Exit::usage, record.calibration.empty()
@@ -334,7 +359,7 @@ StepAccount account_of(const Record& record, const std::optional<Machine>& machi
   StepAccount account;
   account.step_s = record.summary.rate.sec_per_it;
   account.projected = !record.projection.machine.empty();
-  account_computing(record, counted, ceilings_of(record, here), account);
+  account_computing(record, counted, ceilings_of(record, here), trace, account);
   account_messages(record, counted, plans[0].plan.grid, account);
   if (!account.projected) account_bubble(account);
   account_ranks(record, plans[0].plan, account);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "post/trace.h"
 #include "project/profile.h"
 #include "record/record.h"
 
@@ -47,8 +48,8 @@ struct PartOfStep {
   }
 };
 
-// An operation of one size. Its time is its share of the region's, by what the profile projects
-// for it, or without a profile by its limit.
+// An operation of one size. Its time is its share of the region's, by its time in the trace of the
+// run, without one by what the profile projects for it, without a profile by its limit.
 struct OperationTime : PartOfStep {
   std::string region;
 };
@@ -80,6 +81,7 @@ struct StepAccount {
   double step_s = 0.0;                    // as its parts
   bool reduced = false;                   // times are medians over ranks, which do not add up
   bool projected = false;                 // times are of the stage that computes longest
+  bool traced = false;                    // shares of operations are those of a trace
   std::vector<PartOfStep> regions;        // of computing, longest first
   std::vector<OperationTime> operations;  // most time lost first
   std::vector<MessageTime> messages;
@@ -103,7 +105,7 @@ struct StepAccount {
 
 // Throws Error(Exit::usage) where the record has no timed step, or its deck makes no plan.
 StepAccount account_of(const Record& record, const std::optional<Machine>& machine,
-                       const Software& software);
+                       const Software& software, const TraceFile& trace = {});
 
 // The page of `explain`: 80 columns. `profile`: name or path of a machine profile, "" for none; a
 // path names that of the software too.

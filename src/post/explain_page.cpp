@@ -72,7 +72,9 @@ std::string operations_text(const StepAccount& account) {
       table.rows.push_back({"", each.name, each.region, fixed(each.calls, 0, 0), ms(each.time_s),
                             ms(each.limit_s), ms(each.time_s - each.limit_s)});
   if (table.rows.empty()) return "";
-  return page_heading("operations that lose most, ms per step") + format_plain(table);
+  return page_heading(std::string("operations that lose most, ms per step") +
+                      (account.traced ? ", shares as traced" : "")) +
+         format_plain(table);
 }
 
 std::string messages_text(const StepAccount& account) {
@@ -127,12 +129,13 @@ struct Explained {
   StepAccount account;
 };
 
-Explained explained(const Record& record, const std::string& profile) {
+Explained explained(const std::string& path, const Record& record, const std::string& profile) {
   std::optional<Machine> machine;
   if (!profile.empty()) machine = read_machine(profile);
   const Software software =
       profile.empty() ? read_software("gptbench") : software_of_profile(profile);
-  return {ceilings_of(record, machine), account_of(record, machine, software)};
+  return {ceilings_of(record, machine),
+          account_of(record, machine, software, trace_of(record, path))};
 }
 
 JsonObject part_json(const PartOfStep& part) {
@@ -188,7 +191,7 @@ std::string array_of(const std::vector<T>& values, const Function& json) {
 
 std::string explain_json(const std::string& path, const Record& record,
                          const std::string& profile) {
-  const auto [ceilings, account] = explained(record, profile);
+  const auto [ceilings, account] = explained(path, record, profile);
   return JsonObject()
       .add("file", path)
       .add("step_s", account.step_s)
@@ -209,6 +212,7 @@ std::string explain_json(const std::string& path, const Record& record,
       .add("unexplained_s", account.unexplained_s())
       .add_json("regions", array_of(account.regions,
                                     [](const PartOfStep& part) { return part_json(part).text(); }))
+      .add("traced", account.traced)
       .add_json("operations",
                 array_of(account.operations,
                          [](const OperationTime& operation) {
@@ -222,7 +226,7 @@ std::string explain_json(const std::string& path, const Record& record,
 
 std::string explain_page(const std::string& path, const Record& record,
                          const std::string& profile) {
-  const auto [ceilings, account] = explained(record, profile);
+  const auto [ceilings, account] = explained(path, record, profile);
   std::string limits =
       ceilings.source + ": " + format_si(ceilings.flops_per_s, "FLOP/s") +
       (ceilings.fp8_flops_per_s > ceilings.flops_per_s

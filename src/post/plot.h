@@ -68,7 +68,7 @@ inline constexpr PlotKind plot_kinds[] = {
     {"sensors", "power, temperature, clock and load over time", sensors_picture, Shows::runs},
     {"memory", "largest memory of a rank by class, and its limit", memory_picture, Shows::runs},
     {"memory_map", "where the buffers of rank 0 lie", memory_map_picture, Shows::one_run},
-    {"roofline", "FLOP/s and bytes/s of rank 0's kinds of work", roofline_picture, Shows::one_run},
+    {"roofline", "FLOP/s and bytes/s of rank 0's operations", roofline_picture, Shows::one_run},
     {"ranks", "computing time of each rank, by host", ranks_picture, Shows::one_run},
 };
 

@@ -5,11 +5,9 @@
 #include <numeric>
 #include <set>
 
-#include "base/error.h"
 #include "base/sort_numbers.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "io/file_bytes.h"
 #include "post/cells.h"
 #include "post/naming.h"
 #include "post/plot.h"
@@ -27,31 +25,6 @@ constexpr const char* part_of_step = "part of a program";
 // "traced, 2 ranks: GPT-124M, ...; AMD EPYC; 2026-11-22".
 std::string subtitle_of_one(const RunView& run) {
   return labels_of({run}).front() + ": " + subtitle_of({run});
-}
-
-// Whether the run wrote a trace: a file beside its result may be that of another run.
-bool is_traced(const RunView& run) {
-  if (run.is_projected()) return true;
-  const int64_t step = run.deck().integer("output", "trace_step", 0);
-  const int64_t before = run.summary().resumed.steps;
-  return step > before && step <= before + static_cast<int64_t>(run.record().steps.loss.size());
-}
-
-// The trace of a run; empty where there is none. A result that a later run has moved aside
-// (result.1.h5) has lost its trace to that run.
-TraceFile trace_of(const RunView& run) {
-  constexpr int64_t max_bytes = 512 * MiB;
-  const std::string& path = run.path();
-  if (!is_traced(run)) return {};
-  const size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  if (path.substr(directory.size()) != "result.h5") return {};
-  try {
-    const Bytes bytes = read_bytes(directory + "trace.json", max_bytes);
-    return parse_trace({bytes.begin(), bytes.end()});
-  } catch (const Error&) {
-    return {};
-  }
 }
 
 enum PassStyle : size_t { forward, backward, weight, message, begin_and_end };
@@ -223,7 +196,8 @@ void add_arrows(Panel& panel, const TraceFile& trace, const std::map<int, double
 
 Picture timeline_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"timeline", "Timeline of one step", ""};
-  const TraceFile trace = runs.empty() ? TraceFile{} : trace_of(runs.front());
+  const TraceFile trace =
+      runs.empty() ? TraceFile{} : trace_of(runs.front().record(), runs.front().path());
   if (trace.spans.empty()) return picture;
   if (!trace.label.empty()) picture.title += ": " + trace.label;
   picture.subtitle = subtitle_of_one(runs.front());

@@ -5,8 +5,11 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "base/error.h"
 #include "base/lines.h"
 #include "base/text.h"
+#include "base/units.h"
+#include "io/file_bytes.h"
 
 namespace gptbench {
 namespace {
@@ -39,6 +42,20 @@ int64_t bytes_of(const std::string& line) {
   return std::abs(number) < 0x1p53 ? static_cast<int64_t>(number) : 0;
 }
 
+// 0 where it is absent or no amount.
+double amount_of(const std::string& line, const std::string& key) {
+  const double number = number_of(line, key);
+  return number > 0.0 && number < 1e30 ? number : 0.0;
+}
+
+// Whether the run wrote a trace: a file beside its result may be that of another run.
+bool is_traced(const Record& record) {
+  if (!record.projection.machine.empty()) return true;
+  const auto step = key_value<int64_t>(record, "output", "trace_step");
+  const int64_t before = record.summary.resumed.steps;
+  return step > before && step <= before + static_cast<int64_t>(record.steps.loss.size());
+}
+
 }  // namespace
 
 TraceFile parse_trace(const std::string& text) {
@@ -65,12 +82,29 @@ TraceFile parse_trace(const std::string& text) {
     span.begin_us = begin;
     span.end_us = begin + duration;
     span.bytes = bytes_of(line);
+    span.work = text_of(line, "work");
+    span.flops = amount_of(line, "flops");
+    span.moved = amount_of(line, "moved");
   });
   std::stable_sort(trace.spans.begin(), trace.spans.end(),
                    [](const TraceSpan& a, const TraceSpan& b) {
                      return std::tie(a.rank, a.begin_us) < std::tie(b.rank, b.begin_us);
                    });
   return trace;
+}
+
+TraceFile trace_of(const Record& record, const std::string& path) {
+  constexpr int64_t max_bytes = 512 * MiB;
+  if (!is_traced(record)) return {};
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  if (path.substr(directory.size()) != "result.h5") return {};
+  try {
+    const Bytes bytes = read_bytes(directory + "trace.json", max_bytes);
+    return parse_trace({bytes.begin(), bytes.end()});
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace gptbench

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "record/record.h"
+
 namespace gptbench {
 
 struct TraceSpan {
@@ -13,6 +15,9 @@ struct TraceSpan {
   int rank = 0, lane = 0, micro_batch = -1;
   double begin_us = 0.0, end_us = 0.0;  // since the step's beginning on this rank
   int64_t bytes = 0;                    // payload of a message
+  // Of what computes: its name with sizes, FLOPs that are done, bytes that its operands move.
+  std::string work;
+  double flops = 0.0, moved = 0.0;
 };
 
 struct TraceFile {
@@ -24,5 +29,9 @@ struct TraceFile {
 
 // Reads `text`, one event per line, as gptbench writes it; other lines are passed over.
 TraceFile parse_trace(const std::string& text);
+
+// The trace of the run whose result is at `path`; empty where there is none. A result that a later
+// run has moved aside (result.1.h5) has lost its trace to that run.
+TraceFile trace_of(const Record& record, const std::string& path);
 
 }  // namespace gptbench

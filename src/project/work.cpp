@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "plan/extent.h"
 #include "plan/tasks.h"
 
@@ -121,6 +122,17 @@ Work work_of(const Plan& plan, const Op& op, int64_t rows) {
                                    : is_transfer(op.kind) ? transfer_bytes(plan, op, rows)
                                                           : bytes_moved(plan, op, rows));
   return work;
+}
+
+std::string name_of(const Work& work) {
+  std::string name = spec_of(work.op).name;
+  if (work.kind == Work::Kind::gemm) name += printed(" %.0fx%.0fx%.0f", work.M, work.N, work.K);
+  return work.recompute ? name + " again" : name;
+}
+
+double done_flops(const Plan& plan, const Work& work) {
+  const bool is_half = work.kind == Work::Kind::attention && plan.shape.family.causal;
+  return (is_half ? 0.5 : 1.0) * work.flops;
 }
 
 RankWork work_of(Plan plan) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -37,6 +38,11 @@ struct Work {
 OpKind without_gelu(OpKind kind);
 // `rows`: those of the micro-batch that the operation's program has left.
 Work work_of(const Plan& plan, const Op& op, int64_t rows);
+// The kernel, of a GEMM with M, N and K, and " again" of a recomputation.
+std::string name_of(const Work& work);
+// FLOPs that are done: operations count all of attention's matrix, of which a causal mask leaves
+// half.
+double done_flops(const Plan& plan, const Work& work);
 
 // An operation as it is issued: index into Plan::ops, index into RankWork::works.
 struct Issue {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "comm/agree.h"
 #include "io/file_bytes.h"
+#include "project/work.h"
 
 namespace gptbench {
 namespace {
@@ -33,7 +34,8 @@ std::string heading_of(const Plan& plan, const std::string& before) {
   return lines;
 }
 
-// One line of the file; times in microseconds.
+// One line of the file; times in microseconds. Of what computes its name with sizes, FLOPs and the
+// bytes of its operands (project/work.h).
 struct Line {
   std::string name, category;
   int lane = 0;
@@ -42,16 +44,37 @@ struct Line {
   ProgramKind program = ProgramKind::begin_step;
   int64_t bytes = 0;
   double issued_us = 0.0, pending_us = 0.0;
+  std::string work = "";
+  double flops = 0.0, moved = 0.0;
 };
+
+bool moves_away(const Work& work) {
+  return work.kind == Work::Kind::message || work.kind == Work::Kind::transfer;
+}
+
+void set_work(Line& line, const Plan& plan, const Work& work) {
+  if (moves_away(work)) {
+    line.bytes = static_cast<int64_t>(work.bytes);
+  } else if (work.kind != Work::Kind::none) {
+    line.work = name_of(work);
+    line.flops = done_flops(plan, work);
+    line.moved = work.bytes;
+  }
+}
+
 std::string text_of(const Plan& plan, const Line& line) {
+  const std::string work = line.work.empty()
+                               ? ""
+                               : printed(",\"work\":\"%s\",\"flops\":%.0f,\"moved\":%.0f",
+                                         line.work.c_str(), line.flops, line.moved);
   return printed(
       ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%lld,\"tid\":%d,\"ts\":%.3f,"
       "\"dur\":%.3f,\"args\":{\"program\":\"%s\",\"micro_batch\":%d,\"layer\":%d,"
-      "\"operation\":%d,\"bytes\":%lld,\"issued_us\":%.3f,\"pending_us\":%.3f}}",
+      "\"operation\":%d,\"bytes\":%lld,\"issued_us\":%.3f,\"pending_us\":%.3f%s}}",
       line.name.c_str(), line.category.c_str(), static_cast<long long>(plan.rank), line.lane,
       line.begin_us, line.end_us - line.begin_us, name_of(line.program), line.micro_batch,
       plan.ops[static_cast<size_t>(line.op)].layer, line.op, static_cast<long long>(line.bytes),
-      line.issued_us, line.pending_us);
+      line.issued_us, line.pending_us, work.c_str());
 }
 
 std::string lines_of(const Plan& plan, const Trace& trace) {
@@ -61,14 +84,11 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
                         double end_s, const TraceEvent& event) {
     const Op& op = plan.ops[static_cast<size_t>(event.op)];
     const Task& task = event.task;
-    const int64_t rows = task.sequences.count * plan.T_local();
     Line line{name, category, lane, us(begin_s), us(end_s)};
     line.op = event.op;
     line.micro_batch = task.micro_batch;
     line.program = plan.programs[static_cast<size_t>(task.program)].kind;
-    line.bytes = is_message(op.kind)    ? payload_bytes(op, rows)
-                 : is_transfer(op.kind) ? transfer_bytes(plan, op, rows)
-                                        : 0;
+    set_work(line, plan, work_of(plan, op, task.sequences.count * plan.T_local()));
     line.issued_us = us(event.begin_s);
     line.pending_us = us(event.message.pending_s < 0.0 ? event.end_s : event.message.pending_s);
     lines += text_of(plan, line);
@@ -105,9 +125,7 @@ std::string lines_of(const RankWork& rank, const LaneTime& time) {
     line.op = issue.op;
     line.micro_batch = issue.micro_batch;
     line.program = programs[static_cast<size_t>(issue.op)];
-    const Work& work = rank.works[static_cast<size_t>(issue.work)];
-    const bool moves = work.kind == Work::Kind::message || work.kind == Work::Kind::transfer;
-    line.bytes = moves ? static_cast<int64_t>(work.bytes) : 0;
+    set_work(line, plan, rank.works[static_cast<size_t>(issue.work)]);
     line.issued_us = line.begin_us;
     line.pending_us = line.end_us;
     if (span.lost_s > 0.0) {

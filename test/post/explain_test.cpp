@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <map>
 
 #include "base/error.h"
 #include "io/reduce.h"
@@ -57,6 +58,41 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   idle.timing.back().name = "region_optimizer";
   idle.timing.back().values.assign(6, 0.0);
   EXPECT_EQ(account(idle).regions.size(), 2u);
+}
+
+// Of 0.25 s in linear layers each operation has its share of what they took in the trace, means
+// over its ranks; what the trace does not tell, as LayerNorm, is shared by limits.
+TEST(Explain, OperationsAsTraced) {
+  const Record record = one_layer_run({0.2, 0.3});
+  const StepAccount by_limits = account(record);
+  EXPECT_FALSE(by_limits.traced);
+  TraceFile trace;
+  std::map<std::string, double> weights;
+  double sum = 0.0;
+  for (const OperationTime& each : by_limits.operations) {
+    if (each.region != "linear") continue;
+    TraceSpan span;
+    span.category = "linear";
+    span.work = each.name;
+    span.end_us = 10.0 * static_cast<double>(weights.size() + 1);
+    trace.spans.push_back(span);
+    span.rank = 1;
+    span.end_us *= 3.0;
+    trace.spans.push_back(span);
+    weights[each.name] = span.end_us / 30.0;
+    sum += weights[each.name];
+    span.category = "wait";
+    span.end_us = 1e6;
+    trace.spans.push_back(span);
+  }
+  ASSERT_GE(weights.size(), 8U);
+  const StepAccount traced = account_of(record, {}, read_software("gptbench"), trace);
+  EXPECT_TRUE(traced.traced);
+  for (const OperationTime& each : traced.operations) {
+    if (each.region != "linear") continue;
+    EXPECT_NEAR(each.time_s, 0.25 * weights.at(each.name) / sum, 1e-12) << each.name;
+  }
+  EXPECT_DOUBLE_EQ(region(traced, "linear").time_s, region(by_limits, "linear").time_s);
 }
 
 // Covered are 0.7 s in communication and 0.1 s of the 0.25 s in linear layers, nothing of

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "deck/deck.h"
 #include "deck/validate.h"
@@ -127,6 +129,46 @@ TEST(RunPictures, RooflineOfThePlan) {
   EXPECT_DOUBLE_EQ(varied.panels[0].curves.back().marks.back().y, 1e-3);
   r.provenance.deck_resolved = "&model num_layerz = 2 /";
   EXPECT_TRUE(roofline_picture({RunView(r)}).empty());
+}
+
+// Rank 0's operations of one size are one point; waits and what moves nothing are none.
+TEST(RunPictures, RooflineOfATrace) {
+  const std::string directory = testing::TempDir() + "gptbench_plot_roofline";
+  std::filesystem::create_directories(directory);
+  std::ofstream file(directory + "/trace.json");
+  const auto span = [&](const char* category, int rank, int duration_us, const std::string& work) {
+    file << R"({"ph":"X","name":"a","cat":")" << category << R"(","pid":)" << rank
+         << R"(,"tid":0,"ts":0,"dur":)" << duration_us << R"(,"args":{"bytes":0)" << work << "}}\n";
+  };
+  for (const int duration_us : {100, 300})
+    span("linear", 0, duration_us, R"(,"work":"linear_forward 4x8x8","flops":512,"moved":256)");
+  span("linear", 0, 200, R"(,"work":"linear_forward 4x8x32","flops":2048,"moved":256)");
+  span("layernorm", 0, 500, R"(,"work":"layernorm_forward","flops":0,"moved":1000)");
+  span("linear", 1, 900, R"(,"work":"linear_forward 4x8x8","flops":512,"moved":256)");
+  span("wait", 0, 900, R"(,"work":"adamw","flops":0,"moved":9)");
+  for (int i = 0; i < 30; ++i)
+    span("optimizer", 0, 1,
+         printed(R"(,"work":"kernel %d","flops":0,"moved":%d)", i, i == 0 ? 0 : 9));
+  file.close();
+  const Record r = made_record();
+  const Picture picture = roofline_picture({RunView(r, {}, nullptr, directory + "/result.h5")});
+  EXPECT_EQ(picture.title, "Roofline of rank 0 by operation");
+  ASSERT_EQ(picture.panels.size(), 2U);
+  const Curve& linear = picture.panels[0].curves.at(0);
+  ASSERT_EQ(linear.marks.size(), 2U);
+  EXPECT_DOUBLE_EQ(linear.marks[0].x, 2.0);                    // 1,024 FLOPs of 512 bytes
+  EXPECT_DOUBLE_EQ(linear.marks[0].y, 1024.0 / 400e-6 / 1e9);  // in 400 us
+  EXPECT_DOUBLE_EQ(linear.marks[1].y, 2048.0 / 200e-6 / 1e9);
+  EXPECT_TRUE(has(linear.marks[1].tip, "linear_forward 4x8x32: ")) << linear.marks[1].tip;
+  const std::vector<Box>& boxes = picture.panels[1].boxes;
+  ASSERT_EQ(boxes.size(), 24U);
+  EXPECT_TRUE(has(boxes[0].tip, "layernorm_forward: 0.002 GB/s, 0.500 ms in all")) << boxes[0].tip;
+  EXPECT_DOUBLE_EQ(boxes[1].right, 512.0 / 400e-6 / 1e9);
+  ASSERT_EQ(picture.legend.size(), 4U);  // three kinds of work and the roof
+  // 1,121 of 1,129 us.
+  EXPECT_EQ(picture.notes.at(0),
+            "The longest 24 of 32 operations of the traced step, 99.3 % of their time.");
+  std::ofstream(directory + "/trace.json") << "";
 }
 
 }  // namespace

@@ -47,9 +47,23 @@ names = {e["name"] for e in messages}
 host = [e for e in spans if e["tid"] == 0 and e["cat"] not in ("issue", "wait")]
 assert host and all(abs(e["args"]["pending_us"] - e["ts"] - e["dur"]) < 2e-3 for e in host)
 assert all(e["args"]["bytes"] > 0 for e in messages) and not any(e["args"]["bytes"] for e in host)
+# Kernels have FLOPs and bytes: of a GEMM 2 M N K, and each of its three matrices at least once in 4 bytes.
+kernels = [e["args"] for e in host]
+assert all(k["work"] and k["flops"] >= 0 and k["moved"] > 0 for k in kernels if "work" in k)
+gemms = [k for k in kernels if k.get("work", "").startswith("linear_")]
+for k in gemms:
+    M, N, K = map(int, k["work"].split()[1].split("x"))
+    assert k["flops"] == 2 * M * N * K and k["moved"] >= 4 * (M * N + N * K + M * K), k
+# On both ranks 8 rows of two layers of (4 + 8) C C and a head of C V, C = 16 and V = 50; forward once, backward twice.
+assert sum(k["flops"] for k in gemms) == 2 * 3 * 2 * 8 * (2 * 12 * 16 * 16 + 16 * 50), sum(k["flops"] for k in gemms)
 waits = [e for e in spans if e["cat"] == "wait"]
 assert waits and all(e["name"][len("wait for "):] in names for e in waits)
 END
 fi
+# explain and the roofline take the times of operations from it.
+"$GPTPOST" explain traced/result.h5 >out 2>&1
+grep -q 'operations that lose most, ms per step, shares as traced' out || fail "explain: $(cat out)"
+"$GPTPOST" plot --kind roofline -o drawn traced/result.h5 >out 2>&1
+grep -q 'Roofline of rank 0 by operation' drawn/roofline.svg || fail "plot: $(cat out)"
 [ $failures = 0 ] || exit 1
 [ -n "$python" ] || { echo "skipped: no python3 to read trace.json as JSON"; exit 77; }
