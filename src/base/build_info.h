@@ -3,7 +3,7 @@
 
 namespace gptbench {
 
-// Version of the project as CMakeLists.txt states it, such as "0.2.3".
+// Version of the project as CMakeLists.txt states it, such as "0.2.4".
 const char* build_version();
 // Twelve digits of the commit that was built, "+" appended when tracked files differed from it;
 // "unknown" outside git. Programs know it; test programs say "unknown"

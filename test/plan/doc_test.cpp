@@ -111,14 +111,14 @@ int64_t closed_form(const Plan& plan, const Types& types) {
 
 std::string row_of(const SmallModel& m, const Types& types, int64_t stage,
                    const std::vector<int64_t>& replicas) {
-  std::string row = "| " + std::to_string(stage) + " |";
+  std::string row = "|" + std::to_string(stage) + "|";
   for (const int64_t d : replicas) {
     const Plan plan = plan_of(m, types, stage, d);
     // Buffers are aligned.
     EXPECT_LE(std::abs(state_bytes(plan) - closed_form(plan, types)), buffer_alignment * 32)
         << "stage " << stage << ", d " << d;
     char cell[32];
-    std::snprintf(cell, sizeof cell, " %.0f |",
+    std::snprintf(cell, sizeof cell, "%.0f|",
                   static_cast<double>(state_bytes(plan)) / static_cast<double>(MiB));
     row += cell;
   }
