@@ -73,12 +73,12 @@ ComputeType compute_of(Precision type) {
 std::vector<GemmCase> default_gemms() {
   std::vector<GemmCase> cases;
   for (const int64_t rows : {256, 512, 1024, 4096}) {
-    for (const int64_t hidden : {512, 768, 1024, 1536, 2048, 4096, 8192}) {
+    for (const int64_t hidden : {256, 512, 768, 1024, 1536, 2048, 4096, 8192}) {
       cases.push_back({rows, 3 * hidden, hidden});
       cases.push_back({rows, hidden, hidden});
       cases.push_back({rows, hidden, 4 * hidden});
     }
-    for (const int64_t hidden : {512, 768, 1024, 2048}) cases.push_back({rows, 50304, hidden});
+    for (const int64_t hidden : {256, 512, 768, 1024, 2048}) cases.push_back({rows, 50304, hidden});
   }
   return cases;
 }

@@ -24,9 +24,9 @@ std::vector<std::string> shape_keys() {
   return keys;
 }
 
-// The largest power of two that divides a number of columns, at most 1,024.
-double power_of_two_in(double columns) {
-  const auto whole = static_cast<int64_t>(std::max(1.0, columns));
+// The largest power of two that divides a number, at most 1,024.
+double power_of_two_in(double number) {
+  const auto whole = static_cast<int64_t>(std::max(1.0, number));
   return static_cast<double>(std::min<int64_t>(whole & -whole, 1024));
 }
 
@@ -42,10 +42,10 @@ double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type
     double d2 = 0.0;
     for (const double ratio : {M / each.M, N / each.N, K / each.K})
       d2 += std::log(ratio) * std::log(ratio);
-    if (is_gemm) {
-      const double ratio = power_of_two_in(N) / power_of_two_in(each.N);
-      d2 += std::log(ratio) * std::log(ratio);
-    }
+    if (is_gemm)
+      for (const double ratio : {power_of_two_in(M) / power_of_two_in(each.M),
+                                 power_of_two_in(N) / power_of_two_in(each.N)})
+        d2 += std::log(ratio) * std::log(ratio);
     if (d2 == 0.0) return each.factor;
     const double weight = 1.0 / (d2 * d2 * d2);
     sum += weight * std::log(each.factor);

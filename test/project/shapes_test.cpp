@@ -58,6 +58,11 @@ TEST(Shapes, GemmsOfTheSamePowerOfTwoAreNear) {
               mean(square(3.0 * ln2 - ln3) + square(2.0 * ln2), square(ln2)), 1e-12);
   EXPECT_NEAR(shape_factor(shapes, "linear_backward_input_fp32", 256.0, 1536.0, 64.0),
               mean(square(ln2) + square(ln2), square(ln3 - ln2) + square(ln2)), 1e-12);
+  // Rows as well: 256 and 768 have the same, 256 and 512 not.
+  EXPECT_NEAR(
+      shape_factor(shapes, "linear_backward_input_fp32", 512.0, 768.0, 64.0),
+      mean(2.0 * square(ln2), square(2.0 * ln2 - ln3) + square(2.0 * ln2) + 2.0 * square(ln2)),
+      1e-12);
   // That of the inner dimension does not matter.
   EXPECT_NEAR(shape_factor(shapes, "linear_backward_input_fp32", 256.0, 768.0, 128.0),
               mean(square(ln2), square(2.0 * ln2 - ln3) + square(2.0 * ln2) + square(ln2)), 1e-12);
