@@ -66,14 +66,17 @@ bool NonFiniteSearch::is_finite(const Op& op, const Task& task, const SlotSpec& 
   const Buffer& buffer = resources_.buffer_of(operand);
   if (!is_real(buffer.dtype) || may_be_infinite(spec.slot)) return true;
   const int64_t held_rows = task.sequences.count * plan.T_local() - first_row;
-  return are_finite(buffer.dtype, elements_of(plan, op, spec, held_rows),
-                    [&](int64_t first, int64_t n, void* to) {
-                      Operand from = operand;
-                      from.offset += first;
-                      resources_.device.download(resources_.queues[QueueId::compute], to,
-                                                 resources_.arena.address(from, task),
-                                                 n * size_of(buffer.dtype));
-                    });
+  // Rotary positions, attention's operations on rows, turn a part of each; all of it is looked at.
+  const bool is_part =
+      spec_of(op.kind).region == Region::attention && std::holds_alternative<RowSize>(op.size);
+  const int64_t elements =
+      is_part ? rows_of(op, held_rows) * plan.local.qkv() : elements_of(plan, op, spec, held_rows);
+  return are_finite(buffer.dtype, elements, [&](int64_t first, int64_t n, void* to) {
+    Operand from = operand;
+    from.offset += first;
+    resources_.device.download(resources_.queues[QueueId::compute], to,
+                               resources_.arena.address(from, task), n * size_of(buffer.dtype));
+  });
 }
 
 void NonFiniteSearch::look(const Op& op, const Task& task, int64_t first_row) {

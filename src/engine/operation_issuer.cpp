@@ -39,7 +39,7 @@ void OperationIssuer::issue(const Op& op, const Task& task, int64_t first_row) {
   wait_for(op, task.micro_batch);
   TraceEvent* event = nullptr;
   if (trace_ != nullptr) {
-    event = &trace_->begin(index, op, task);
+    event = &trace_->begin(index, op, task, first_row);
     if (is_message(op.kind)) resources_.communicators[op.axis].trace_next(&event->message);
   }
   if (op.queue == QueueId::compute) {

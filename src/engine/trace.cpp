@@ -30,14 +30,17 @@ void Trace::begin_step(double now_s) {
   for (std::vector<int32_t>& latest : latest_) std::fill(latest.begin(), latest.end(), -1);
 }
 
-TraceEvent& Trace::begin(int32_t index, const Op& op, const Task& task) {
+TraceEvent& Trace::begin(int32_t index, const Op& op, const Task& task, int64_t first_row) {
   // Messages in flight keep references to events: the memory must not move.
   GPTBENCH_CHECK(events_.size() < events_.capacity(), "a step of the plan that is traced");
   if (op.events > 0)
     latest_[static_cast<size_t>(index)][event_of(op, task.micro_batch)] =
         static_cast<int32_t>(events_.size());
-  events_.push_back({index, task, 0.0, 0.0, {}});
-  return events_.back();
+  TraceEvent& event = events_.emplace_back();
+  event.op = index;
+  event.task = task;
+  event.first_row = first_row;
+  return event;
 }
 
 void Trace::waited(int32_t op, size_t event, double begin_s, double end_s) {

@@ -17,6 +17,7 @@ namespace gptbench {
 struct TraceEvent {
   int32_t op = -1;  // of the plan
   Task task;
+  int64_t first_row = 0;              // as in OpCall
   double begin_s = 0.0, end_s = 0.0;  // of the call: computing, or enqueueing
   MessageTimes message;               // messages only, as far as the communicator knows them
 };
@@ -33,7 +34,8 @@ class Trace {
 
   // Called by the engine, in the order of issue.
   void begin_step(double now_s);
-  TraceEvent& begin(int32_t index, const Op& op, const Task& task);  // index: of op
+  TraceEvent& begin(int32_t index, const Op& op, const Task& task,
+                    int64_t first_row);  // index: of op
   void waited(int32_t op, size_t event, double begin_s, double end_s);
   // From here on the compute queue works on the latest event; waits, which waited() then tells of;
   // has ended the step.

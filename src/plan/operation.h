@@ -3,6 +3,7 @@
 // what it reads and writes, the queue it runs on and the operations it waits for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -241,6 +242,11 @@ struct Program {
   int64_t loop_times = 0, loop_rows = 0;
 
   bool loops(int32_t op) const { return op >= loop_first && op < loop_last; }
+  // Rows that an operation is issued for: of `held` rows of the micro-batch, those of the loop's
+  // iteration that begins at first_row.
+  int64_t rows_of(int32_t op, int64_t held, int64_t first_row) const {
+    return loops(op) ? std::min(loop_rows, std::max<int64_t>(0, held - first_row)) : held;
+  }
 };
 
 // Calls visit(op, first_row) for each operation of a program in the order of issue. first_row: rows

@@ -180,7 +180,7 @@ void add_to(PartOfStep& region, const OperationTime& operation) {
 // Region and name of an operation of one size.
 using OperationName = std::pair<std::string, std::string>;
 
-// Seconds in the traced step, means over the traced ranks.
+// Seconds in the traced step, means over the traced ranks, of which each stage has one at least.
 std::map<OperationName, double> times_in(const TraceFile& trace) {
   std::map<OperationName, double> times;
   std::set<int> ranks;
@@ -194,17 +194,22 @@ std::map<OperationName, double> times_in(const TraceFile& trace) {
 }
 
 // Gives operations their time in the trace. Those of one name, as of two widths, share it by what
-// was estimated for them.
+// was estimated for them, where nothing was by their calls.
 void take_times(const TraceFile& trace, StepAccount& account) {
   const std::map<OperationName, double> times = times_in(trace);
   account.traced = !times.empty();
-  std::map<OperationName, double> estimates;
-  for (const OperationTime& each : account.operations)
-    estimates[{each.region, each.name}] += each.time_s;
+  std::map<OperationName, PartOfStep> of_name;
+  for (const OperationTime& each : account.operations) {
+    PartOfStep& all = of_name[{each.region, each.name}];
+    all.time_s += each.time_s;
+    all.calls += each.calls;
+  }
   for (OperationTime& each : account.operations) {
     const auto found = times.find({each.region, each.name});
-    const double estimate_s = estimates.at({each.region, each.name});
-    if (found != times.end() && estimate_s > 0.0) each.time_s *= found->second / estimate_s;
+    if (found == times.end()) continue;
+    const PartOfStep& all = of_name.at({each.region, each.name});
+    const double share = all.time_s > 0.0 ? each.time_s / all.time_s : each.calls / all.calls;
+    each.time_s = share * found->second;
   }
 }
 
@@ -215,7 +220,7 @@ void account_computing(const Record& record, const std::vector<Counted>& counted
   for (const Counted& each : counted)
     if (each.work.kind != Work::Kind::message)
       account.operations.push_back(operation_of(each, ceilings));
-  if (!account.projected) take_times(trace, account);
+  take_times(trace, account);
   for (const RankSeries& series : record.timing) {
     if (series.name == "communication") account.communication_s = mean_of(record, series, steps);
     if (series.name == "step") account.step_s = mean_of(record, series, steps);

@@ -103,7 +103,8 @@ struct StepAccount {
   double covered() const { return covered_s() / step_s; }
 };
 
-// Throws Error(Exit::usage) where the record has no timed step, or its deck makes no plan.
+// Throws Error(Exit::usage) where the record has no timed step, or its deck makes no plan. `trace`:
+// of a measured run; that of a projection has all stages, the account the longest.
 StepAccount account_of(const Record& record, const std::optional<Machine>& machine,
                        const Software& software, const TraceFile& trace = {});
 

@@ -135,7 +135,8 @@ Explained explained(const std::string& path, const Record& record, const std::st
   const Software software =
       profile.empty() ? read_software("gptbench") : software_of_profile(profile);
   return {ceilings_of(record, machine),
-          account_of(record, machine, software, trace_of(record, path))};
+          account_of(record, machine, software,
+                     record.projection.machine.empty() ? trace_of(record, path) : TraceFile{})};
 }
 
 JsonObject part_json(const PartOfStep& part) {

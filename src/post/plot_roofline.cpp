@@ -30,10 +30,10 @@ struct WorkTime {
   double flops = 0.0, bytes = 0.0, time_s = 0.0;
 };
 
-// Operations of the traced step, the longest first; empty where a run has no trace.
-std::vector<WorkTime> operations_of(const RunView& run) {
+// Operations of the traced step, the longest first.
+std::vector<WorkTime> operations_of(const TraceFile& trace) {
   std::map<std::pair<size_t, std::string>, WorkTime> all;
-  for (const TraceSpan& span : trace_of(run.record(), run.path()).spans) {
+  for (const TraceSpan& span : trace.spans) {
     const auto kind = std::find(kinds_of_work.begin(), kinds_of_work.end(), spaced(span.category));
     if (span.rank != 0 || span.work.empty() || kind == kinds_of_work.end()) continue;
     const auto style = static_cast<size_t>(kind - kinds_of_work.begin());
@@ -103,7 +103,7 @@ std::string keep_longest(std::vector<WorkTime>& operations, const std::string& s
 struct Works {
   std::vector<WorkTime> all;
   bool are_operations = false;
-  std::string note;
+  std::vector<std::string> notes = {};
 };
 
 Works works_of(const RunView& run) {
@@ -114,16 +114,20 @@ Works works_of(const RunView& run) {
     all.erase(std::remove_if(all.begin(), all.end(), without_rate), all.end());
   };
   Works works;
-  works.all = operations_of(run);
+  const TraceFile trace = trace_of(run.record(), run.path());
+  works.all = operations_of(trace);
   drop(works.all);
   works.are_operations = !works.all.empty();
   if (works.are_operations) {
-    works.note = keep_longest(works.all, run.is_projected() ? "projected step" : "traced step");
+    const std::string step = run.is_projected() ? "projected step" : "traced step";
+    const std::string note = keep_longest(works.all, step);
+    works.notes = {trace.label.empty() ? note : note + " It has " + trace.label + "."};
     return works;
   }
   works.all = regions_of(run.record());
   drop(works.all);
-  works.note = "With output.trace_step every operation has a point of its own.";
+  if (run.is_measured() && run.deck().integer("output", "trace_step", 0) == 0)
+    works.notes = {"Set output.trace_step to draw operations instead of kinds of work."};
   return works;
 }
 
@@ -226,10 +230,10 @@ Picture roofline_picture(const Runs& runs, const PlotOptions&) {
   }
   add_roof(picture, run, range, roof, rates);
   picture.panels = {roof, rates};
-  picture.notes = {
-      works.note,
+  picture.notes = works.notes;
+  picture.notes.push_back(
       "FLOPs are those of GEMMs and attention, bytes each operand of each operation once: less "
-      "than what moves where caches are too small, more where they keep an operand."};
+      "than what moves where caches are too small, more where they keep an operand.");
   return picture;
 }
 

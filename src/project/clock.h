@@ -93,8 +93,9 @@ double modelled_attention_s(const Machine& machine, double peak, bool is_forward
                             double D, double flops);
 
 // Seconds of one GEMM, from its FLOPs alone: tiles of the result go to the units in waves, the
-// last of which may be half empty. Where there are fewer tiles than units, the inner dimension is
-// split and the parts, f32, are summed through memory. FLOP/s and byte/s are what is reached.
+// last of which may be half empty. The inner dimension is split in 2, 4, 8, ... parts, at most K,
+// where that is faster; parts, f32, are summed through memory. FLOP/s and byte/s are what is
+// reached.
 double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M, double N,
               double K);
 

@@ -52,8 +52,7 @@ class Works {
       const Program& program = plan_.programs[static_cast<size_t>(task.program)];
       const int64_t held = task.sequences.count * plan_.T_local();
       for_each_op(program, [&](int32_t i, int64_t first_row) {
-        const int64_t left = std::max<int64_t>(0, held - first_row);
-        const int64_t rows = program.loops(i) ? std::min(program.loop_rows, left) : held;
+        const int64_t rows = program.rows_of(i, held, first_row);
         issues.push_back({i, index_of(i, rows), task.micro_batch});
       });
     });

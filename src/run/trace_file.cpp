@@ -52,10 +52,13 @@ bool moves_away(const Work& work) {
   return work.kind == Work::Kind::message || work.kind == Work::Kind::transfer;
 }
 
+// Waits compute nothing, nor do operations on the rows of an empty micro-batch.
 void set_work(Line& line, const Plan& plan, const Work& work) {
+  const Op& op = plan.ops[static_cast<size_t>(line.op)];
+  const bool is_empty = op.flops_per_row > 0.0 && work.flops == 0.0;
   if (moves_away(work)) {
     line.bytes = static_cast<int64_t>(work.bytes);
-  } else if (work.kind != Work::Kind::none) {
+  } else if (work.kind != Work::Kind::none && !is_empty && line.category != "wait") {
     line.work = name_of(work);
     line.flops = done_flops(plan, work);
     line.moved = work.bytes;
@@ -87,8 +90,10 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
     Line line{name, category, lane, us(begin_s), us(end_s)};
     line.op = event.op;
     line.micro_batch = task.micro_batch;
-    line.program = plan.programs[static_cast<size_t>(task.program)].kind;
-    set_work(line, plan, work_of(plan, op, task.sequences.count * plan.T_local()));
+    const Program& program = plan.programs[static_cast<size_t>(task.program)];
+    line.program = program.kind;
+    const int64_t held = task.sequences.count * plan.T_local();
+    set_work(line, plan, work_of(plan, op, program.rows_of(event.op, held, event.first_row)));
     line.issued_us = us(event.begin_s);
     line.pending_us = us(event.message.pending_s < 0.0 ? event.end_s : event.message.pending_s);
     lines += text_of(plan, line);
@@ -132,6 +137,7 @@ std::string lines_of(const RankWork& rank, const LaneTime& time) {
       Line wait = line;
       wait.name = "wait for messages in flight";
       wait.category = "wait";
+      wait.work.clear();
       wait.end_us = line.begin_us = 1e6 * (span.begin_s + span.lost_s);
       lines += text_of(plan, wait);
     }

@@ -254,7 +254,9 @@ Seeds trace_seeds() {
       "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"rank 0\"}},\n"
       "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":1,\"args\":{\"name\":\"host\"}},\n"
       "{\"name\":\"linear\",\"cat\":\"linear\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":1.5,"
-      "\"dur\":2e3,\"args\":{\"program\":\"forward\",\"layer\":3,\"micro_batch\":0,\"bytes\":8}}"
+      "\"dur\":2e3,\"args\":{\"program\":\"forward\",\"layer\":3,\"micro_batch\":0,\"bytes\":8,"
+      "\"work\":\"adamw\","
+      "\"flops\":0,\"moved\":64}}"
       "\n"};
 }
 

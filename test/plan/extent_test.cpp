@@ -48,5 +48,19 @@ TEST(Extent, BytesMoved) {
             R * 4 + (R * C + std::min(R, m.seq) * C + R * C) * 2);
 }
 
+// The heads of q and k are read and written, v is not.
+TEST(Extent, BytesOfRotaryPositions) {
+  SmallModel m = on_gpu();
+  m.family = "llama";
+  m.heads = 4;
+  m.kv_heads = 2;
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
+  const int64_t R = plan.micro_batches.rows, D = m.hidden / m.heads;
+  for (const OpKind kind : {OpKind::rotary_forward, OpKind::rotary_backward})
+    EXPECT_EQ(bytes_moved(plan, first_of(plan, kind), R),
+              2 * R * (4 + 2) * D * size_of(DType::bf16))
+        << spec_of(kind).name;
+}
+
 }  // namespace
 }  // namespace gptbench

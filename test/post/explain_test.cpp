@@ -61,7 +61,7 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
 }
 
 // Of 0.25 s in linear layers each operation has its share of what they took in the trace, means
-// over its ranks; what the trace does not tell, as LayerNorm, is shared by limits.
+// over its ranks. So have those without a known limit, as LayerNorm without a bandwidth.
 TEST(Explain, OperationsAsTraced) {
   const Record record = one_layer_run({0.2, 0.3});
   const StepAccount by_limits = account(record);
@@ -86,6 +86,14 @@ TEST(Explain, OperationsAsTraced) {
     trace.spans.push_back(span);
   }
   ASSERT_GE(weights.size(), 8U);
+  for (const auto& [work, duration_us] :
+       {std::pair("layernorm_forward", 20.0), std::pair("layernorm_backward", 60.0)}) {
+    TraceSpan span;
+    span.category = "layernorm";
+    span.work = work;
+    span.end_us = duration_us;
+    trace.spans.push_back(span);
+  }
   const StepAccount traced = account_of(record, {}, read_software("gptbench"), trace);
   EXPECT_TRUE(traced.traced);
   for (const OperationTime& each : traced.operations) {
@@ -93,6 +101,10 @@ TEST(Explain, OperationsAsTraced) {
     EXPECT_NEAR(each.time_s, 0.25 * weights.at(each.name) / sum, 1e-12) << each.name;
   }
   EXPECT_DOUBLE_EQ(region(traced, "linear").time_s, region(by_limits, "linear").time_s);
+  std::map<std::string, double> norms;
+  for (const OperationTime& each : traced.operations) norms[each.name] += each.time_s;
+  EXPECT_GT(norms["layernorm_forward"], 0.0);
+  EXPECT_NEAR(norms["layernorm_backward"] / norms["layernorm_forward"], 3.0, 1e-12);
 }
 
 // Covered are 0.7 s in communication and 0.1 s of the 0.25 s in linear layers, nothing of

@@ -168,7 +168,17 @@ TEST(RunPictures, RooflineOfATrace) {
   // 1,121 of 1,129 us.
   EXPECT_EQ(picture.notes.at(0),
             "The longest 24 of 32 operations of the traced step, 99.3 % of their time.");
-  std::ofstream(directory + "/trace.json") << "";
+  // A projection says so, and that its trace leaves micro-batches out.
+  std::ofstream(directory + "/trace.json")
+      << R"({"ph":"M","name":"process_labels","pid":0,"args":{"labels":"3 of 8 micro-batches"}})"
+      << '\n'
+      << R"({"ph":"X","name":"a","cat":"linear","pid":0,"tid":0,"ts":0,"dur":1,"args":)"
+      << R"({"work":"linear_forward 4x8x8","flops":512,"moved":256}})" << '\n';
+  Record projected = r;
+  projected.projection.machine = "a100-80";
+  EXPECT_EQ(
+      roofline_picture({RunView(projected, {}, nullptr, directory + "/result.h5")}).notes.at(0),
+      "Every operation of the projected step, the longest first. It has 3 of 8 micro-batches.");
 }
 
 }  // namespace

@@ -245,7 +245,7 @@ TEST(Show, ReducedFiguresSayWhatTheyAre) {
   EXPECT_TRUE(has(page, "-- communication of the steps after the warm-up, sum over ranks ----"));
   EXPECT_TRUE(has(page, "  data  all_reduce  7,000  5.0 MiB     2.500        1.250\n")) << page;
   const std::string compared = compare_groups({{{"a.h5", r, {}}}, {{"b.h5", r, {}}}}, 1.5);
-  EXPECT_TRUE(has(compared, "\n  forward (s)                   6.0000  6.0000  1.000")) << compared;
+  EXPECT_TRUE(has(compared, "\n  forward (s)             6.0000  6.0000  1.000")) << compared;
 }
 
 TEST(Regions, TheSlowestRankByMeansOfTimedSteps) {

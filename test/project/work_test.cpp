@@ -96,6 +96,25 @@ TEST(Work, MessagesToARankKnowItsNode) {
   }
 }
 
+// One tile of 32 x 32 on 256 units of 1 FLOP/s each, K = 4096: in 256 parts 32 x 32 x 16 products
+// and sums each, as there is no memory to wait for; of K = 2 there are at most 2 parts.
+TEST(Work, AGemmIsSplitAsFarAsThatIsFaster) {
+  Machine machine = read_machine("a100-80");
+  machine.units = 256.0;
+  machine.tile_rows = machine.tile_columns = 32.0;
+  machine.tile_ramp = 0.0;
+  constexpr double fast = 1e30;  // bytes per second
+  EXPECT_NEAR(gemm_s(machine, 256.0, fast, 32.0, 32.0, 4096.0), 2.0 * 32.0 * 32.0 * 16.0, 1e-6);
+  EXPECT_NEAR(gemm_s(machine, 256.0, fast, 32.0, 32.0, 2.0), 2.0 * 32.0 * 32.0 * 1.0, 1e-6);
+  // 257 tiles are two waves; in 256 parts 257, of which each takes 1 / 256.
+  EXPECT_NEAR(gemm_s(machine, 256.0, fast, 32.0, 257.0 * 32.0, 256.0), 2.0 * 32.0 * 32.0 * 257.0,
+              1e-6);
+  // With sums through memory that take as long as the GEMM, it is not split.
+  const double whole_s = 2.0 * 32.0 * 32.0 * 4096.0;
+  EXPECT_NEAR(gemm_s(machine, 256.0, 2.0 * 32.0 * 32.0 * 8.0 / whole_s, 32.0, 32.0, 4096.0),
+              whole_s, 1e-6);
+}
+
 // Bandwidth of both directions, of which a copy has one: 4 GB at half of 8 GB/s. A processor reads
 // and writes its memory; a device has a link to the host.
 TEST(Work, ACopyToTheHostHasHalfOfTheBandwidth) {

@@ -20,7 +20,7 @@ fail() {
 build=$(dirname "$(dirname "$GPTBENCH")")
 report=output/real/report.html
 sh "$GPTBENCH_SOURCE_DIR/cmake/run.sh" "$build" "$decks/real.in" 2 >out 2>&1 || fail "status $?: $(cat out)"
-tail -n 12 out | grep -q 'VALID' || fail "no verdict near the end: $(tail -n 12 out)"
+tail -n 12 out | grep -qw 'VALID' || fail "no verdict near the end: $(tail -n 12 out)"
 tail -n 1 out | grep -q "$report" || fail "the last line does not name the report: $(tail -n 1 out)"
 check() { GPTBENCH_TEST_NAME=made python3 "$GPTBENCH_SOURCE_DIR/test/post/report_test.py" "$1" "$report"; }
 check static || fail "the report of a run"

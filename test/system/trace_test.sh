@@ -3,6 +3,7 @@
 set -u
 source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
 fresh_folders
+rm -rf traced short drawn
 cat >"$decks/trace.in" <<'END'
 &run name = 'trace' steps = 2 warmup_steps = 1 verify = .false. /
 &model num_layers = 2 hidden_size = 16 num_attention_heads = 2 seq_length = 8 vocab_size = 50 /
@@ -57,13 +58,25 @@ for k in gemms:
 # On both ranks 8 rows of two layers of (4 + 8) C C and a head of C V, C = 16 and V = 50; forward once, backward twice.
 assert sum(k["flops"] for k in gemms) == 2 * 3 * 2 * 8 * (2 * 12 * 16 * 16 + 16 * 50), sum(k["flops"] for k in gemms)
 waits = [e for e in spans if e["cat"] == "wait"]
-assert waits and all(e["name"][len("wait for "):] in names for e in waits)
+assert waits and all(e["name"][len("wait for "):] in names and "work" not in e["args"] for e in waits)
+END
+  # A last micro-batch of fewer rows than the head's loop: of its two iterations one computes nothing. On both ranks
+  # 4 x 512 rows of one layer and the head.
+  # shellcheck disable=SC2086  # words
+  $GPTBENCH_LAUNCH 2 "$GPTBENCH" "$decks/trace.in" output.directory=short model.num_layers=1 model.seq_length=512 \
+    batch.micro_batch_size=3 batch.global_batch_size=8 parallel.zero_stage=0 >log 2>&1 || fail "short: $(cat log)"
+  "$python" - <<'END' || fail "the FLOPs of a short micro-batch"
+import json
+kernels = [e["args"] for e in json.load(open("short/trace.json"))["traceEvents"] if "work" in e.get("args", {})]
+gemms = [k for k in kernels if k["work"].startswith("linear_")]
+assert all(k["flops"] > 0 for k in gemms)
+assert sum(k["flops"] for k in gemms) == 2 * 3 * 2 * 4 * 512 * (12 * 16 * 16 + 16 * 50)
 END
 fi
 # explain and the roofline take the times of operations from it.
-"$GPTPOST" explain traced/result.h5 >out 2>&1
+"$GPTPOST" explain traced/result.h5 >out 2>&1 || fail "explain: status $?"
 grep -q 'operations that lose most, ms per step, shares as traced' out || fail "explain: $(cat out)"
-"$GPTPOST" plot --kind roofline -o drawn traced/result.h5 >out 2>&1
+"$GPTPOST" plot --kind roofline -o drawn traced/result.h5 >out 2>&1 || fail "plot: status $?"
 grep -q 'Roofline of rank 0 by operation' drawn/roofline.svg || fail "plot: $(cat out)"
 [ $failures = 0 ] || exit 1
 [ -n "$python" ] || { echo "skipped: no python3 to read trace.json as JSON"; exit 77; }
