@@ -231,7 +231,7 @@ TEST(SeedBand, LeavesBrokenKernelsOutside) {
   const std::vector<Step> references = references_of(banded_model("bf16"));
   const SmallModel padded = banded_model("bf16", "bert"), fp8 = banded_model("fp8");
   const SeedBand gpt(banded_model("bf16"), references), bert(padded, references_of(padded));
-  for (const char* compute : {"fp32", "bf16"}) {
+  for (const char* compute : {"fp32", "bf16", "fp16"}) {
     judge(gpt, banded_model(compute), broken_kernels());
     judge(bert, banded_model(compute, "bert"), broken_kernels_of_padding());
   }
