@@ -1,10 +1,13 @@
 // Pictures over steps and time: loss, time of steps, sensors.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 #include "base/larger.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "deck/family.h"
 #include "post/cells.h"
 #include "post/naming.h"
 #include "post/plot.h"
@@ -110,6 +113,88 @@ std::vector<CurveGroup> groups_of(const Runs& runs, double pixel) {
   return groups;
 }
 
+// A loss that the curves are measured by, and the number of runs that it is one of.
+struct Level {
+  std::string name;
+  double at;
+  size_t runs;
+};
+void count(std::vector<Level>& levels, const std::string& name, double at) {
+  const auto same = std::find_if(levels.begin(), levels.end(),
+                                 [&](const Level& level) { return level.name == name; });
+  if (same == levels.end())
+    levels.push_back({name, at, 1});
+  else
+    ++same->runs;
+}
+
+// The least loss where it is known, which it is not of files and of BERT.
+std::vector<Level> entropies_of(const Runs& runs) {
+  std::vector<Level> levels;
+  for (const RunView& run : runs) {
+    const double entropy = run.summary().convergence.token_entropy.value_or(0.0);
+    if (entropy > 0.0) count(levels, "entropy of the tokens = " + fixed(entropy, 3), entropy);
+  }
+  return levels;
+}
+
+// BERT guesses whether a sentence is the next one, too.
+std::vector<Level> uniform_guesses_of(const Runs& runs) {
+  const auto vocabulary = [](const RunView& run) {
+    return run.deck().integer("model", "vocab_size", 0);
+  };
+  std::set<int64_t> sizes;
+  for (const RunView& run : runs) sizes.insert(vocabulary(run));
+  std::vector<Level> levels;
+  for (const RunView& run : runs) {
+    const int64_t size = vocabulary(run);
+    if (size < 2) continue;
+    const bool bert = run.deck().text("model", "family") == name_of(ModelFamily::bert);
+    const double guess = std::log(static_cast<double>(size)) + (bert ? std::log(2.0) : 0.0);
+    count(levels,
+          "ln " + (sizes.size() > 1 ? std::to_string(size) : "V") + (bert ? " + ln 2" : "") +
+              " = " + fixed(guess, 3) + ", a uniform guess" + (bert ? " of BERT" : ""),
+          guess);
+  }
+  return levels;
+}
+
+// A line at each level, unless there are too many to tell apart, which a note then says.
+void add_levels(const std::vector<Level>& levels, const std::string& what, size_t runs,
+                Panel& panel, Picture& picture) {
+  constexpr size_t max_levels = 3;
+  if (levels.size() > max_levels) {
+    const auto [low, high] = std::minmax_element(
+        levels.begin(), levels.end(), [](const Level& a, const Level& b) { return a.at < b.at; });
+    picture.notes.push_back("No line at the " + what + ", in which runs differ: " +
+                            fixed(low->at, 3) + " to " + fixed(high->at, 3) + ".");
+    return;
+  }
+  for (const Level& level : levels)
+    panel.rules.push_back(
+        {level.at, level.name + (level.runs < runs
+                                     ? ", " + std::to_string(level.runs) + " of " + runs_text(runs)
+                                     : "")});
+}
+
+// Lines so close that their labels would cover each other have one label, at the highest of them.
+void join_labels(std::vector<Rule>& rules, double least, double largest) {
+  if (rules.empty()) return;
+  std::stable_sort(rules.begin(), rules.end(),
+                   [](const Rule& a, const Rule& b) { return a.at < b.at; });
+  const double close =
+      0.1 * (std::max(largest, rules.back().at) - std::min(least, rules.front().at));
+  Rule* highest = &rules.back();
+  for (auto rule = std::next(rules.rbegin()); rule != rules.rend(); ++rule) {
+    if (highest->at - rule->at < close) {
+      highest->label += "; " + rule->label;
+      rule->label.clear();
+    } else {
+      highest = &*rule;
+    }
+  }
+}
+
 }  // namespace
 
 Picture loss_picture(const Runs& runs, const PlotOptions&) {
@@ -119,11 +204,10 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
   panel.x.whole = true;
   panel.y = {"Loss (nat per token)"};
   double least = INFINITY, largest = -INFINITY;
-  int64_t vocabulary = -1;  // 0: runs differ
+  Runs with_loss;
   for (const RunView& run : runs) {
     if (run.record().steps.loss.empty()) continue;
-    const int64_t size = run.deck().integer("model", "vocab_size", 0);
-    vocabulary = vocabulary == -1 || vocabulary == size ? size : 0;
+    with_loss.push_back(run);
     for (const double loss : run.record().steps.loss)
       if (std::isfinite(loss)) {
         least = std::min(least, loss);
@@ -144,17 +228,11 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
         curve_of(record.steps.loss, {}, record.summary.resumed.steps, style, labels[group.first]));
     picture.legend.push_back({name, style});
   }
-  // Lower bound of the loss: the entropy of the tokens, where all runs have the same.
-  double entropy = runs.front().record().summary.convergence.token_entropy.value_or(0.0);
-  for (const RunView& run : runs)
-    if (run.record().summary.convergence.token_entropy.value_or(0.0) != entropy) entropy = 0.0;
-  if (entropy > 0.0)
-    panel.rules.push_back({entropy, "entropy of the tokens = " + fixed(entropy, 3)});
   if (runs.size() == 1) add_held_out(runs.front().record(), panel, picture);
-  if (vocabulary > 1) {
-    const double guess = std::log(static_cast<double>(vocabulary));
-    panel.rules.push_back({guess, "ln V = " + fixed(guess, 3) + ", a uniform guess"});
-  }
+  add_levels(entropies_of(with_loss), "entropy of the tokens", with_loss.size(), panel, picture);
+  add_levels(uniform_guesses_of(with_loss), "loss of a uniform guess", with_loss.size(), panel,
+             picture);
+  join_labels(panel.rules, least, largest);
   put(panel, picture);
   return picture;
 }

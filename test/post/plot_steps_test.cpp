@@ -1,8 +1,10 @@
 // Pictures over steps and time: loss, time of steps, sensors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "has.h"
 #include "made_record.h"
 #include "post/plot.h"
@@ -39,10 +41,70 @@ TEST(StepPictures, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
   lost.steps.loss[2] = NAN;
   EXPECT_EQ(loss_picture({RunView(a), RunView(lost)}).panels[0].curves.size(), 2U);
   EXPECT_EQ(loss_picture({RunView(lost), RunView(lost)}).panels[0].curves.size(), 1U);
-  // Runs of other tokens have no floor in common; a single run shows its held-out losses.
-  a.summary.convergence.token_entropy = 8.0;
-  EXPECT_EQ(loss_picture({RunView(a), RunView(b)}).panels[0].rules.size(), 1U);
+  // A single run shows its held-out losses.
   EXPECT_TRUE(has(curves_of(loss_picture({RunView(a)})), "held out: (2 10) (4 10)\n"));
+}
+
+// "at: label" per line, from the lowest.
+std::string rules_of(const Picture& picture) {
+  std::string text;
+  for (const Rule& rule : picture.panels.at(0).rules)
+    text += printed("%.3f: ", rule.at) + rule.label + "\n";
+  return text;
+}
+
+// A run of a vocabulary; its loss spans the axis.
+Record of_vocabulary(int64_t size, const std::string& family, double entropy) {
+  Record r = made_record();
+  r.steps.loss = {11.0, 8.0, 4.0, 2.0};
+  set_key(r, "model", "vocab_size", size);
+  set_key(r, "model", "family", family);
+  r.summary.convergence.token_entropy.reset();
+  if (entropy > 0.0) r.summary.convergence.token_entropy = entropy;
+  return r;
+}
+
+// The loss of BERT has a second part, of two classes.
+TEST(StepPictures, UniformGuessOfBert) {
+  const Record bert = of_vocabulary(30522, "bert", 0.0), gpt = of_vocabulary(1000, "gpt", 2.5);
+  EXPECT_EQ(rules_of(loss_picture({RunView(bert)})),
+            "11.019: ln V + ln 2 = 11.019, a uniform guess of BERT\n");
+  EXPECT_EQ(rules_of(loss_picture({RunView(bert), RunView(gpt)})),
+            "2.500: entropy of the tokens = 2.500, 1 of 2 runs\n"
+            "6.908: ln 1000 = 6.908, a uniform guess, 1 of 2 runs\n"
+            "11.019: ln 30522 + ln 2 = 11.019, a uniform guess of BERT, 1 of 2 runs\n");
+}
+
+// Runs that differ have a line per value, up to three; beyond, a note says that there is none.
+TEST(StepPictures, LinesWhereRunsDiffer) {
+  std::vector<Record> records;
+  for (const int64_t size : {100, 1000, 30000, 50000})
+    records.push_back(of_vocabulary(size, "gpt", size == 100 ? 2.0 : 3.5));
+  Runs runs;
+  for (size_t r = 0; r < 3; ++r) runs.emplace_back(records[r]);
+  const Picture three = loss_picture(runs);
+  EXPECT_EQ(rules_of(three),
+            "2.000: entropy of the tokens = 2.000, 1 of 3 runs\n"
+            "3.500: entropy of the tokens = 3.500, 2 of 3 runs\n"
+            "4.605: ln 100 = 4.605, a uniform guess, 1 of 3 runs\n"
+            "6.908: ln 1000 = 6.908, a uniform guess, 1 of 3 runs\n"
+            "10.309: ln 30000 = 10.309, a uniform guess, 1 of 3 runs\n");
+  runs.emplace_back(records[3]);
+  const Picture four = loss_picture(runs);
+  EXPECT_EQ(rules_of(four),
+            "2.000: entropy of the tokens = 2.000, 1 of 4 runs\n"
+            "3.500: entropy of the tokens = 3.500, 3 of 4 runs\n");
+  EXPECT_EQ(std::count(four.notes.begin(), four.notes.end(),
+                       "No line at the loss of a uniform guess, in which runs differ: 4.605 to "
+                       "10.820."),
+            1);
+  // A run without losses has no line; labels that would cover each other are one.
+  records[0].steps.loss.clear();
+  EXPECT_EQ(rules_of(loss_picture({RunView(records[0]), RunView(records[2]), RunView(records[3])})),
+            "3.500: entropy of the tokens = 3.500\n"
+            "10.309: \n"
+            "10.820: ln 50000 = 10.820, a uniform guess, 1 of 2 runs; ln 30000 = 10.309, a uniform "
+            "guess, 1 of 2 runs\n");
 }
 
 // A step that takes much longer than the others needs a logarithmic axis.
