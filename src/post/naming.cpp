@@ -140,4 +140,14 @@ std::vector<std::string> labels_of(const Runs& runs) {
   return labels;
 }
 
+std::string listed(std::vector<std::string> names) {
+  constexpr size_t most = 8;
+  if (names.size() > most) {
+    const size_t left_out = names.size() - (most - 1);
+    names.resize(most - 1);
+    names.push_back("and " + std::to_string(left_out) + " more");
+  }
+  return join(names, "; ");
+}
+
 }  // namespace gptbench

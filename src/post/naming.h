@@ -25,6 +25,9 @@ std::string subtitle_of(const Runs& runs);
 // outcome of those that did not come to figures; equal ones are numbered.
 std::vector<std::string> labels_of(const Runs& runs);
 
+// "a; b; and 9 more": up to eight names, of more the first seven.
+std::string listed(std::vector<std::string> names);
+
 // Whether a deck key may decide the speed of a run: another layout, device or precision.
 bool may_decide_speed(const ConfigEntry& entry);
 

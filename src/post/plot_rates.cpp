@@ -106,10 +106,7 @@ std::string named(const Runs& all, const std::function<bool(const RunView&)>& la
   const std::vector<std::string> labels = labels_of(all);
   for (size_t r = 0; r < all.size(); ++r)
     if (lacks(all[r])) names.push_back(labels[r]);
-  if (names.size() > 6)
-    names = {names[0], names[1], names[2], names[3],
-             "and " + std::to_string(names.size() - 4) + " more"};
-  return join(names, "; ");
+  return listed(names);
 }
 
 // Runs that all have one number of ranks and one length: a bar each.

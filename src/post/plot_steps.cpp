@@ -16,6 +16,7 @@ namespace gptbench {
 namespace {
 
 constexpr size_t max_marks = 120;  // of a curve
+constexpr size_t max_curves = 40;  // of a picture
 
 // `values` over steps, the first of which is that after step `before`. More than max_marks are
 // drawn as the means of as many steps each, with the range of these as error bars.
@@ -46,7 +47,6 @@ Curve curve_of(const std::vector<double>& values, const std::vector<double>& low
 
 // Puts the panel into the picture; of more curves than can be told apart the first, which it says.
 void put(Panel panel, Picture& picture) {
-  constexpr size_t max_curves = 40;
   const size_t curves = panel.curves.size();
   if (curves > max_curves) {
     panel.curves.resize(max_curves);
@@ -83,8 +83,9 @@ void add_held_out(const Record& record, Panel& panel, Picture& picture) {
 // Runs whose losses lie within a pixel of each other over their common steps: the longest curve is
 // drawn, once.
 struct CurveGroup {
-  size_t first, more;  // index of the run that is drawn, number of the others
-  double difference;   // the largest from the one that is drawn
+  size_t first;                // index of the run that is drawn
+  std::vector<size_t> others;  // of those that are not
+  double difference;           // the largest from the one that is drawn
 };
 std::vector<CurveGroup> groups_of(const Runs& runs, double pixel) {
   const auto loss_of = [&](size_t run) -> const std::vector<double>& {
@@ -102,10 +103,10 @@ std::vector<CurveGroup> groups_of(const Runs& runs, double pixel) {
              difference(loss_of(group.first), loss_of(r)) <= pixel;
     });
     if (same == groups.end()) {
-      groups.push_back({r, 0, 0.0});
+      groups.push_back({r, {}, 0.0});
       continue;
     }
-    ++same->more;
+    same->others.push_back(r);
     same->difference = std::max(same->difference, difference(loss_of(same->first), loss_of(r)));
   }
   std::sort(groups.begin(), groups.end(),
@@ -220,9 +221,15 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
   for (const CurveGroup& group : groups) {
     const size_t style = panel.curves.size();
     std::string name = labels[group.first];
-    if (group.more > 0)
-      name += " and " + std::to_string(group.more) + " more (largest difference " +
+    if (!group.others.empty()) {
+      name += " and " + std::to_string(group.others.size()) + " more (largest difference " +
               (group.difference > 0.0 ? printed("%.1e", group.difference) : "0") + ")";
+      std::vector<std::string> others;
+      for (const size_t run : group.others) others.push_back(labels[run]);
+      if (style < max_curves)
+        picture.notes.push_back("The curve of " + labels[group.first] + " stands also for " +
+                                listed(others) + ".");
+    }
     const Record& record = runs[group.first].record();
     panel.curves.push_back(
         curve_of(record.steps.loss, {}, record.summary.resumed.steps, style, labels[group.first]));

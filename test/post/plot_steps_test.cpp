@@ -25,6 +25,8 @@ TEST(StepPictures, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
             "made, 2 ranks: (1 11) (2 11) (3 10) (4 10)\n"
             "made, 2 ranks (3): (1 11) (2 11) (3 10) (4 12)\n");
   EXPECT_EQ(picture.legend[0].name, "made, 2 ranks and 1 more (largest difference 1.0e-04)");
+  ASSERT_EQ(picture.notes.size(), 1U);
+  EXPECT_EQ(picture.notes[0], "The curve of made, 2 ranks stands also for made, 2 ranks (2).");
   ASSERT_EQ(picture.panels[0].rules.size(), 2U);
   EXPECT_EQ(picture.panels[0].rules[0].at, 9.5);
   EXPECT_EQ(picture.panels[0].rules[0].label, "entropy of the tokens = 9.500");
@@ -43,6 +45,21 @@ TEST(StepPictures, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
   EXPECT_EQ(loss_picture({RunView(lost), RunView(lost)}).panels[0].curves.size(), 1U);
   // A single run shows its held-out losses.
   EXPECT_TRUE(has(curves_of(loss_picture({RunView(a)})), "held out: (2 10) (4 10)\n"));
+}
+
+// Of many runs that share a curve a note names the first, and counts the others.
+TEST(StepPictures, RunsOfOneCurveAreNamed) {
+  const Record r = made_record();
+  Runs runs(9, RunView(r));
+  const std::string first_seven =
+      "made, 2 ranks (2); made, 2 ranks (3); made, 2 ranks (4); made, 2 ranks (5); made, 2 ranks "
+      "(6); made, 2 ranks (7); made, 2 ranks (8); ";
+  EXPECT_EQ(loss_picture(runs).notes.at(0),
+            "The curve of made, 2 ranks stands also for " + first_seven + "made, 2 ranks (9).");
+  runs.resize(12, RunView(r));
+  EXPECT_EQ(loss_picture(runs).notes.at(0),
+            "The curve of made, 2 ranks stands also for " + first_seven + "and 4 more.");
+  EXPECT_TRUE(loss_picture({RunView(r)}).notes.empty());
 }
 
 // "at: label" per line, from the lowest.
