@@ -50,6 +50,26 @@ TEST(Plots, DataFileOfAPicture) {
   std::filesystem::remove_all(directory);
 }
 
+// Pictures of single runs are left to --kind where runs are many, but for those that it could not
+// draw: no run was traced.
+TEST(Plots, PicturesOfManySingleRuns) {
+  const std::string directory = testing::TempDir() + "gptbench_plot_many";
+  std::filesystem::remove_all(directory);
+  const Record r = made_record();
+  const Runs runs(max_single_runs + 1, RunView(r));
+  const std::string report = draw_plots(runs, "all", directory);
+  EXPECT_TRUE(has(report, "timeline: no run has the figures for it\n")) << report;
+  EXPECT_TRUE(
+      has(report,
+          "memory_map: --kind memory_map draws it of each of the 9 runs that has the figures "
+          "for it\n"))
+      << report;
+  EXPECT_FALSE(std::filesystem::exists(directory + "/memory_map-1.svg"));
+  draw_plots(runs, "memory_map", directory);
+  EXPECT_TRUE(std::filesystem::exists(directory + "/memory_map-9.svg"));
+  std::filesystem::remove_all(directory);
+}
+
 // A heat map has a value at a place, not a width.
 TEST(Plots, DataOfHeatMaps) {
   Record r = made_record();
