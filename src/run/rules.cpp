@@ -14,13 +14,16 @@ using Broken = std::vector<std::string>;
 
 void check_length(const Record& record, const ProblemClass& problem, Broken& broken) {
   const std::vector<double> times = timed_step_times(record);
+  // A longer run.duration_s would not help a run that was cut short.
+  const char* const advice =
+      record.outcome.verdict == "NOT VERIFIED" ? "" : ": raise run.duration_s";
   const double timed_s = std::accumulate(times.begin(), times.end(), 0.0);
   if (timed_s < problem.min_duration_s)
-    broken.push_back(printed("%.4g s are timed, at least %g s are required: raise run.duration_s",
-                             timed_s, problem.min_duration_s));
+    broken.push_back(printed("%.4g s are timed, at least %g s are required%s", timed_s,
+                             problem.min_duration_s, advice));
   if (static_cast<double>(times.size()) < problem.min_steps)
-    broken.push_back(printed("%zu steps are timed, at least %g are required: raise run.duration_s",
-                             times.size(), problem.min_steps));
+    broken.push_back(printed("%zu steps are timed, at least %g are required%s", times.size(),
+                             problem.min_steps, advice));
   if (const int64_t skipped = record.summary.skipped_steps; skipped > 0)
     broken.push_back(std::to_string(skipped) + " steps were skipped, none may be");
 }
@@ -33,10 +36,12 @@ void check_loss(const Record& record, const ProblemClass& problem, Broken& broke
                            last, problem.loss_rise_percent));
 }
 
-// A result must say what it was measured with.
-void check_report(const Record& record, RulesTier tier, Broken& broken) {
+void check_peak(const Record& record, Broken& broken) {
   if (record.summary.peak.tflops <= 0.0)
     broken.push_back("no peak is known: set output.peak_tflops");
+}
+
+void check_program(const Record& record, RulesTier tier, Broken& broken) {
   const std::string& commit = record.git_commit;
   if (tier == RulesTier::as_is && (commit.empty() || commit == "unknown" || commit.back() == '+'))
     broken.push_back("the program is not that of a commit (" + commit +
@@ -49,11 +54,16 @@ std::vector<std::string> broken_rules(const Record& record, const Config& config
   const ProblemClass* const problem = find_class(config.run.problem_class);
   if (problem == nullptr) return {};
   Broken broken = class_deviations(config, record.summary.world_size);
-  if (record.outcome.verdict != "VALID")
-    broken.push_back("the verdict is " + record.outcome.verdict);
-  check_length(record, *problem, broken);
+  const bool is_valid = record.outcome.verdict == "VALID";
+  if (!is_valid) broken.push_back("the verdict is " + record.outcome.verdict);
+  // A run that failed before its first timed step may have ended before its peak was measured, and
+  // its length says nothing beyond the verdict.
+  if (is_valid || !timed_step_times(record).empty()) {
+    check_length(record, *problem, broken);
+    check_peak(record, broken);
+  }
   check_loss(record, *problem, broken);
-  check_report(record, config.run.tier, broken);
+  check_program(record, config.run.tier, broken);
   return broken;
 }
 

@@ -90,6 +90,31 @@ TEST(Rules, EachThatIsBrokenIsNamed) {
             "model.num_layers = 3 (the class has 2); the verdict is NOT VERIFIED");
 }
 
+// A longer duration helps neither a run that was cut short nor one that failed at once.
+TEST(Rules, OfARunThatEndedEarlyGiveNoAdviceOnItsLength) {
+  for (const char* verdict : {"NOT VERIFIED", "INVALID"})
+    for (const size_t steps : {0, 2}) {  // none timed
+      Record r = valid_run();
+      r.outcome.verdict = verdict;
+      r.steps.time_s.assign(steps, 0.5);
+      r.steps.loss.assign(steps, 6.0);
+      r.summary.peak.tflops = 0.0;
+      EXPECT_EQ(broken(r), std::string("the verdict is ") + verdict) << steps;
+    }
+  Record r = valid_run();
+  r.outcome.verdict = "NOT VERIFIED";
+  r.steps.time_s.assign(4, 0.5);
+  EXPECT_EQ(broken(r),
+            "the verdict is NOT VERIFIED; 1 s are timed, at least 2 s are required; 2 steps are "
+            "timed, at least 10 are required");
+  r = valid_run();  // every step was skipped
+  r.steps.time_s.clear();
+  r.summary.skipped_steps = 12;
+  EXPECT_EQ(broken(r),
+            "0 s are timed, at least 2 s are required: raise run.duration_s; 0 steps are timed, at "
+            "least 10 are required: raise run.duration_s; 12 steps were skipped, none may be");
+}
+
 // The program as it is distributed; `tuned` may be another.
 TEST(Rules, AsIsIsTheProgramOfACommit) {
   for (const char* commit : {"0123456789ab+", "unknown", ""}) {

@@ -37,5 +37,8 @@ tr -s ' \n' ' ' <page | grep -q 'steps are timed, at least 10 are required: rais
 
 ends 3 OOM 1 "$decks/demo.in" memory.device_memory_gib=0.001
 says ' rules=not_met fom_tflops=none '
+"$GPTPOST" show "$work/output/tiny/result.h5" | tr -s ' \n' ' ' >page
+grep -q 'the verdict is NOT VERIFIED' page || fail "no word on the verdict"
+if grep -Eq 'are timed, at least|no peak is known' page; then fail "rules on the steps of a run without any"; fi
 refused 2 "run.class = 'dema' is not allowed \(did you mean 'demo'\?\)" 0 "$decks/demo.in" run.class=dema
 finish
