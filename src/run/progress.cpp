@@ -72,8 +72,8 @@ double Progress::left_s(int64_t step, double now_s) const {
 void Progress::add(int64_t step, const StepResult& result, double now_s) {
   if (step == length_.first_step) {
     milliseconds_ = result.time_s < 1.0;
-    console_.say(printed("    step      loss grad norm %9s   tokens/s   TFLOP/s  left (s)\n",
-                         milliseconds_ ? "time (ms)" : "time (s)"));
+    console_.say(printed("%s      loss grad norm %9s   tokens/s   TFLOP/s  left (s)\n",
+                         step_cell("step").c_str(), milliseconds_ ? "time (ms)" : "time (s)"));
   }
   if (step + 1 <= std::max(length_.first_step + 1, warmup_end())) timed_begin_s_ = now_s;
   recent_s_.push_back(result.time_s);
@@ -94,6 +94,12 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
                          result.loss_scale, result.next_loss_scale));
 }
 
+std::string Progress::step_cell(const std::string& text) const {
+  const size_t digits = std::to_string(length_.steps).size();
+  const size_t width = length_.duration_s > 0.0 ? 0 : 2 * digits + 1;  // of "steps/steps"
+  return printed("%*s", static_cast<int>(std::max<size_t>(8, width)), text.c_str());
+}
+
 void Progress::print_step(int64_t step, const StepResult& result, double left_s, double now_s) {
   printed_s_ = now_s;
   const std::string count = std::to_string(step + 1) +
@@ -102,8 +108,8 @@ void Progress::print_step(int64_t step, const StepResult& result, double left_s,
   if (unreported_skips_ > 0) note = " " + std::to_string(unreported_skips_) + " skipped";
   unreported_skips_ = 0;
   const std::string left = left_s > 0.0 ? printed("%.2f", left_s) : "-";
-  console_.say(printed("%8s %9.5f %9.4g %9.*f %10.1f %9.4g %9s%s\n", count.c_str(), result.loss,
-                       result.grad_norm, milliseconds_ ? 3 : 4,
+  console_.say(printed("%s %9.5f %9.4g %9.*f %10.1f %9.4g %9s%s\n", step_cell(count).c_str(),
+                       result.loss, result.grad_norm, milliseconds_ ? 3 : 4,
                        result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
                        flops_ / result.time_s / 1e12, left.c_str(), note.c_str()));
 }

@@ -51,6 +51,8 @@ class Progress {
   int64_t warmup_end() const { return length_.first_step + length_.warmup_steps; }
   bool is_part(int64_t step, double now_s) const;  // of the lines in between
   bool is_due(int64_t step, bool is_last, double now_s);
+  // The text in the first column, which is as wide as the last step needs.
+  std::string step_cell(const std::string& text) const;
   // left_s: 0 where no step follows, or where the limit that ends the run has passed.
   void print_step(int64_t step, const StepResult& result, double left_s, double now_s);
   double left_s(int64_t step, double now_s) const;

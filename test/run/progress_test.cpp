@@ -39,6 +39,15 @@ TEST(Progress, OneUnitPerColumnAndTimeLeft) {
             "     3/3   9.75000    0.0125    2.5000     4505.6         2         -\n");
 }
 
+// As wide as the last step: no line is shifted against another. Steps of a duration have no total.
+TEST(Progress, ColumnsOfManyStepsStayBelowTheirHeading) {
+  EXPECT_EQ(lines_of({100000, 1, 0.0}, 2, 2),
+            "         step      loss grad norm  time (s)   tokens/s   TFLOP/s  left (s)\n"
+            "     1/100000   9.75000    0.0125    2.5000     4505.6         2 249997.50 warm-up\n"
+            "     2/100000   9.75000    0.0125    2.5000     4505.6         2 249995.00\n");
+  EXPECT_EQ(lines_of({100000, 1, 100.0}, 2, 1).find("    step      loss"), 0u);
+}
+
 // Two steps of an earlier run went before; the warm-up is that of this one.
 TEST(Progress, OfAResumedRunStepsCountOn) {
   Progress progress(console, {4, 1, 0.0, 2}, 1, 1.0, 1.0);
