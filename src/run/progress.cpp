@@ -41,12 +41,18 @@ int64_t Progress::max_lines(const Length& length) {
 
 bool Progress::is_part(int64_t step, double now_s) const {
   if (log_every_ > 0) return (step + 1) % log_every_ == 0;
+  int64_t parts = parts_of(length_);
+  double timed_s = length_.limit_at_s - timed_begin_s_;
   if (length_.duration_s == 0.0) {
-    const int64_t steps = ceil_div(length_.steps, parts_of(length_));
-    return (step + 1) % steps == 0 && (step + 1) / steps > lines_;
+    const int64_t steps = ceil_div(length_.steps, parts);
+    if ((step + 1) % steps == 0 && (step + 1) / steps > lines_) return true;
+    if (step < warmup_end()) return false;
+    parts = length_.steps / steps;  // no more lines than max_lines() has
+  } else {
+    if (step < warmup_end()) return step + 1 == warmup_end();
+    timed_s = std::min(timed_s, length_.duration_s);
   }
-  if (step < warmup_end()) return step + 1 == warmup_end();
-  const double part_s = length_.duration_s / static_cast<double>(parts_of(length_));
+  const double part_s = timed_s / static_cast<double>(parts);
   return now_s - printed_s_ >= part_s &&
          now_s - timed_begin_s_ >= part_s * static_cast<double>(lines_ + 1);
 }

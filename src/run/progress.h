@@ -13,11 +13,12 @@
 namespace gptbench {
 
 // Prints the first step, the last one and every so many in between: output.log_every, or about ten
-// in the whole run where that is 0, fewer where held-out losses come between. The last one is also
-// that of a run which ends before its steps: by time, by a signal, or since a target is reached. A
-// line also appears after a silence of one minute, then of two, four and so on, so that a long run
-// shows that it lives; later lines are left out for it, so that there are few. The first skipped
-// step has a line of its own, later ones are counted in the next line; with log_every each has one.
+// in the whole run where that is 0, fewer where held-out losses come between; the run is as long as
+// its steps or its time limit, whichever ends it first. The last one is also that of a run which
+// ends before its steps: by time, by a signal, or since a target is reached. A line also appears
+// after a silence of one minute, then of two, four and so on, so that a long run shows that it
+// lives; later lines are left out for it, so that there are few. The first skipped step has a line
+// of its own, later ones are counted in the next line; with log_every each has one.
 class Progress {
  public:
   // The length of the run is `steps`, or `duration_s` of timed steps where that is not 0. The first

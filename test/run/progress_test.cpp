@@ -162,6 +162,26 @@ TEST(Progress, TheTimeLeftEndsAtTheLimit) {
   EXPECT_NE(text.find("         -\n"), std::string::npos) << text;
 }
 
+// Of steps or seconds that the time limit cuts short, here to 100 s behind the first step: a line
+// each tenth of them, as of a run which is that short.
+TEST(Progress, LinesAreThinnedByTheTimeLimitThatEndsTheRun) {
+  const double limit_at_s = 100.25;
+  for (const Progress::Length& length : {Progress::Length{1000000, 1, 0.0, 0, false, limit_at_s},
+                                         Progress::Length{10, 1, 86400.0, 0, false, limit_at_s}}) {
+    const std::string text = lines_of(length, 0, 400, 0.25);
+    EXPECT_GE(count_of_lines(text), 1 + 1 + 8) << text;
+    EXPECT_LE(count_of_lines(text), 1 + Progress::max_lines(length)) << text;
+  }
+  // Steps that end before the limit are thinned as without one.
+  EXPECT_EQ(lines_of({40, 1, 0.0, 0, false, 1000.0}, 0, 40), lines_of({40, 1, 0.0}, 0, 40));
+  for (const int64_t steps : {1, 9, 12, 19, 39, 41, 95})
+    for (const bool evaluates : {false, true})
+      EXPECT_LE(count_of_lines(lines_of({steps, 1, 0.0, 0, evaluates, limit_at_s}, 0,
+                                        std::min<int64_t>(steps, 40))),
+                1 + Progress::max_lines({steps, 1, 0.0, 0, evaluates}))
+          << steps << " steps";
+}
+
 // One has a line of its own; the others are told of in the next line.
 TEST(Progress, FurtherSkippedStepsAreCounted) {
   Progress progress(console, {100, 1, 0.0}, 0, 1.0, 1.0);
