@@ -86,14 +86,15 @@ bool holds_address(std::string text) {
   });
 }
 
-// Secrets, which no file may hold; and addresses and the folders of one session, which say nothing
-// of the machine to a reader.
+// Secrets, which no file may hold; and addresses and the folders and numbers of one launch, which
+// say nothing of the machine to a reader.
 bool is_private(const std::string& name, const std::string& value) {
   return contains_any(name,
                       {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT", "transports"}) ||
          contains_any(name, {"URI", "IPADDR", "COMM_HOST", "COMM_ID", "_PORT", "FILE_LOCATION",
                              "WORKING_CLUSTER", "NODE_ALIASES"}) ||
          contains_any(name, {"TMPDIR", "tmpdir", "session_dir", "DSTORE", "SPOOL_DIR", "APINFO"}) ||
+         contains_any(name, {"initial_wdir", "base_jobid", "PMIX_NAMESPACE", "PMIX_ID"}) ||
          contains_any(value, {"://"}) || holds_address(value);
 }
 

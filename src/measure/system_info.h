@@ -34,8 +34,8 @@ std::string slurm_environment();
 
 // Environment variables that change how a run behaves (OMP_*, OMPI_*, PMI*, SLURM_*, KOKKOS_*,
 // ...), sorted, one "NAME=value" per line. Line breaks in a value are written as \n. Variables
-// whose name suggests a secret (KEY, TOKEN, PASSWORD, SECRET, COOKIE, JWT) are left out: result
-// files are published.
+// whose name suggests a secret (KEY, TOKEN, PASSWORD, SECRET, COOKIE, JWT) are left out, since
+// result files are published, and those that hold an address, a folder or a number of one launch.
 std::string selected_environment();
 
 // Now, in ISO 8601: "2024-05-20T14:03:59Z".

@@ -144,6 +144,9 @@ TEST(SystemInfo, EnvironmentOfEachLibraryWithoutSecrets) {
         "SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT", "SLURM_WORKING_CLUSTER",
         "SLURM_NODE_ALIASES", "NCCL_COMM_ID", "PALS_SPOOL_DIR", "PALS_APINFO"})
     setenv(name, "hidden", 1);
+  for (const char* name :
+       {"OMPI_MCA_initial_wdir", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "PMIX_ID"})
+    setenv(name, "hidden", 1);
   setenv("OMPI_MCA_btl_tcp_if_include", "hidden,192.0.2.0/24", 1);
   setenv("UCX_TEST_IPV6", "hidden [2001:db8::7]", 1);
   setenv("FI_TEST_ETHERNET", "hidden=02:00:5e:10:00:01", 1);
