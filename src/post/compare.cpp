@@ -100,8 +100,8 @@ bool bounds_nothing(const RatioBounds& bounds) {
   return bounds.largest > no_bound || bounds.least < 1.0 / no_bound;
 }
 std::string bound(double ratio) {
-  return ratio > no_bound         ? "> " + fixed(no_bound, 0)
-         : ratio < 1.0 / no_bound ? "< " + fixed(1.0 / no_bound, 2)
+  return ratio > no_bound         ? ">" + fixed(no_bound, 0)
+         : ratio < 1.0 / no_bound ? "<" + fixed(1.0 / no_bound, 2)
                                   : fixed(ratio, 3);
 }
 
@@ -153,6 +153,12 @@ class Comparison {
     return result.bounds.beyond_noise() &&
            (is_of_single_runs() || std::fabs(result.bounds.middle() - 1.0) >= least_);
   }
+  // Whether the runs tell neither a difference nor that there is none.
+  bool is_undecided(const Result& result) const {
+    const RatioBounds& bounds = result.bounds;
+    return bounds.known && !differs(result) &&
+           (!bounds.decide || (!is_of_single_runs() && bounds_nothing(bounds)));
+  }
 
   // `min_difference`: of A and B, smaller ones do not count.
   void add(const std::string& name, const Result& result, int decimals, Better better,
@@ -167,9 +173,10 @@ class Comparison {
         {name, cell(result.a), cell(result.b), ratio > 0.0 ? fixed(ratio, 3) : "-",
          bounds.known && comparable_ ? bound(bounds.least) + " to " + bound(bounds.largest) : "",
          ratio == 0.0 || !comparable_ || better == Better::neither ? ""
-         : !counts                                                 ? "same"
-         : is_better                                               ? "better"
-                                                                   : "worse"});
+         : counts && is_better                                     ? "better"
+         : counts                                                  ? "worse"
+         : is_undecided(result)                                    ? "not decided"
+                                                                   : "same"});
   }
 
   Result time() const {
@@ -207,7 +214,7 @@ std::string Comparison::figures() {
   add("tokens/s", tokens_per_s(), 1, Better::more);
   add("sequences/s", of_rate([](const Record& r) { return r.summary.rate.samples_per_s; }), 2,
       Better::more);
-  add("model TFLOP/s per device (" + convention + ")",
+  add("TFLOP/s per device (" + convention + ")",
       of_rate([&](const Record& r) { return RunView(r).rates().tflops(convention); }), 3,
       Better::more);
   if (have_one_peak(a_, b_))
@@ -281,7 +288,7 @@ std::string answer(const Comparison& comparison, const RunGroup& a, const RunGro
     return "Not decided: the change in tokens/s from A to " + name + " is " + change(rate.ratio()) +
            " (" + numbers + why + ").\n";
   };
-  if (rate.bounds.known && !rate.bounds.decide)
+  if (single && comparison.is_undecided(rate))
     return not_decided(" run; fewer than six timed steps tell no difference from noise");
   const auto evidence = [&](const RatioBounds& bounds) -> std::string {
     if (!bounds.known) return " (noise is not known)";
@@ -303,8 +310,7 @@ std::string answer(const Comparison& comparison, const RunGroup& a, const RunGro
       !single && have_one_size_of_step(a, b) && comparison.differs(fast))
     return differs_by(1.0 / fast.ratio()) + "the fastest tenth of its steps" +
            evidence(inverse(fast.bounds)) + "; no difference was found in tokens/s.\n";
-  if (!single && rate.bounds.known && bounds_nothing(rate.bounds))
-    return not_decided(" runs, too few or too unlike to bound it");
+  if (comparison.is_undecided(rate)) return not_decided(" runs, too few or too unlike to bound it");
   return "No difference was found in tokens/s: the change from A to " + name + " is " +
          change(rate.ratio()) + evidence(rate.bounds) + ".\n";
 }

@@ -60,17 +60,17 @@ TEST(Compare, EveryFigureWithItsBoundsAndWhatDiffers) {
 A  a.h5
 B  b.h5
 
-figure                               A       B  B / A          bounds  B is
-time per step (s)               32.000  16.000  0.500  0.485 to 0.540  better
-tokens/s                         256.0   512.0  2.000  1.853 to 2.062  better
-sequences/s                      0.250   0.500  2.000  1.853 to 2.062  better
-model TFLOP/s per device (mpt)   0.110   0.110  1.000  0.926 to 1.031  same
-MFU (%)                          48.90   48.90  1.000  0.926 to 1.031  same
-peak memory (MiB)               2479.6  2578.7  1.040                  worse
-power per device (W)              65.5       -      -
-energy per token (J)            0.2500  0.2500  1.000                  same
-  forward (s)                   6.0000  5.0000  0.833  0.375 to 1.750  same
-  optimizer (s)                 0.6000  0.5000  0.833  0.375 to 1.750  same
+figure                         A       B  B / A          bounds  B is
+time per step (s)         32.000  16.000  0.500  0.485 to 0.540  better
+tokens/s                   256.0   512.0  2.000  1.853 to 2.062  better
+sequences/s                0.250   0.500  2.000  1.853 to 2.062  better
+TFLOP/s per device (mpt)   0.110   0.110  1.000  0.926 to 1.031  same
+MFU (%)                    48.90   48.90  1.000  0.926 to 1.031  same
+peak memory (MiB)         2479.6  2578.7  1.040                  worse
+power per device (W)        65.5       -      -
+energy per token (J)      0.2500  0.2500  1.000                  same
+  forward (s)             6.0000  5.0000  0.833  0.375 to 1.750  same
+  optimizer (s)           0.6000  0.5000  0.833  0.375 to 1.750  same
 
 Bounds of the ratio of medians are from the spread of the timed steps (97 % of 6
 steps; 97 % of 6 steps). A difference counts where they exclude 1, of a region's
@@ -153,6 +153,10 @@ TEST(Compare, WithinAndBeyondNoise) {
       first_line(page_of(twice(a), b)),
       "Not decided: the change in tokens/s from A to B is -1.6 % (1 and 1 run; fewer than six "
       "timed steps tell no difference from noise).");
+  EXPECT_TRUE(
+      has(page_of(twice(a), b),
+          "\ntokens/s                   256.0   252.0  0.984  0.900 to 0.970  not decided\n"))
+      << page_of(twice(a), b);
   // The least and the largest of n steps cover 1 - 2^(1 - n).
   b.steps.time_s = {40.0, 32.0, 32.5};
   EXPECT_TRUE(has(page_of(a, b), "75 % of 3\nsteps; 50 % of 2 steps)")) << page_of(a, b);
@@ -182,7 +186,7 @@ TEST(Compare, RegionsThatHardlyMatterRaiseNoAlarm) {
   a.timing[1].values.assign(8, 0.5);
   b.timing[1].values.assign(8, 0.8);
   EXPECT_TRUE(has(page_of(twice(a), twice(b)),
-                  "  optimizer (s)                 0.5000  0.8000  1.600  1.600 to "
+                  "  optimizer (s)           0.5000  0.8000  1.600  1.600 to "
                   "1.600  same\n"))
       << page_of(twice(a), twice(b));
   b.timing[1].values.assign(8, 0.9);
@@ -311,7 +315,7 @@ TEST(Compare, GroupsOfRunsByWelchsTest) {
             "B is 9.1 % slower than A in tokens/s (5 and 5 runs, 99 % bounds -12.1 % to -6.0 %).");
   EXPECT_TRUE(has(page, "\nA  a1.h5\n   a2.h5\n")) << page;
   EXPECT_TRUE(has(page,
-                  "\ntime per step (s)               10.000  11.000  1.100  1.064 to 1.138  "
+                  "\ntime per step (s)             10.000  11.000  1.100  1.064 to 1.138  "
                   "worse\n"))
       << page;
   EXPECT_TRUE(
@@ -343,6 +347,19 @@ TEST(Compare, RunsThatBoundNothingDecideNothing) {
   EXPECT_EQ(line({10.0, 30.0}, {10.0, 30.0}),
             "Not decided: the change in tokens/s from A to B is 0.0 % (2 and 2 runs, too few or "
             "too unlike to bound it).");
+  // The rows agree with that line, and fit in 80 columns.
+  const std::string page =
+      compare_page(group_of("a", {10.0, 30.0}), group_of("b", {10.0, 30.0}), 1.5);
+  EXPECT_TRUE(has(page,
+                  "\ntime per step (s)             20.000  20.000  1.000  <0.010 to >100  "
+                  "not decided\n"))
+      << page;
+  EXPECT_TRUE(has(page,
+                  "  fastest tenth of steps (s)  31.500  31.500  1.000  1.000 to 1.000  "
+                  "same\n"))
+      << page;
+  std::istringstream rows(page.substr(page.find("\nfigure ")));
+  for (std::string row; std::getline(rows, row);) EXPECT_LE(row.size(), 80U) << row;
   // 1 % from run to run: 9.92 sqrt(2 x 5e-5 / 2) is 7 %, within which no difference is seen.
   EXPECT_EQ(line({10.0, 10.1}, {10.1, 10.0}).substr(0, 28), "No difference was found in t");
   // The bounds of a difference may be as wide: it is none of noise.
@@ -393,7 +410,7 @@ TEST(Compare, FastestStepsTellWhereMediansCannot) {
   EXPECT_EQ(first_line(page),
             "B is 2.9 % slower than A in the fastest tenth of its steps (5 and 5 runs, 99 % "
             "bounds -3.0 % to -2.8 %); no difference was found in tokens/s.");
-  EXPECT_TRUE(has(page, "\n  fastest tenth of steps (s)     0.910   0.937  1.030  ")) << page;
+  EXPECT_TRUE(has(page, "\n  fastest tenth of steps (s)   0.910   0.937  1.030  ")) << page;
   EXPECT_EQ(first_line(compare_page(group("a", 1.0), group("b", 1.01), 1.5)).substr(0, 22),
             "No difference was foun");
   EXPECT_EQ(first_line(compare_page(group("a", 1.03), group("b", 1.0), 1.5)).substr(0, 26),
