@@ -1,6 +1,6 @@
-"""result_test.py RESULT.json WALL_S DIRECTORY PLAN.json: relations that hold between the figures of any run's
-result (`gptpost show --format json`), worked out anew, and those of its plan (`gptbench --plan --format json`);
-prints those that do not, and fails."""
+"""result_test.py RESULT.json WALL_S DIRECTORY PLAN.json EXPLAINED.json: relations that hold between the figures of
+any run's result (`gptpost show --format json`), worked out anew, those of its plan (`gptbench --plan --format json`)
+and those of its account (`gptpost explain --format json`); prints those that do not, and fails."""
 
 import calendar
 import json
@@ -15,6 +15,8 @@ with open(sys.argv[1]) as file:
 wall_s, directory = float(sys.argv[2]), sys.argv[3]
 with open(sys.argv[4]) as file:
     plan = json.load(file)
+with open(sys.argv[5]) as file:
+    account = json.load(file)
 summary, steps, timing, memory = (result[key] for key in ("summary", "steps", "timing", "memory"))
 config, comm, provenance = result["config"], result["comm"], result["provenance"]
 ranks, wrong = summary["world_size"], []
@@ -120,18 +122,70 @@ check(0 < summary["node_memory_used_bytes"] <= summary["node_memory_bytes"], "me
 # The plan, printed without a run
 check((plan["params"], plan["ranks"]) == (summary["num_params"], ranks), "plan: params, ranks", plan["params"], plan["ranks"])
 check(plan["tokens_per_step"] == tokens, "plan: tokens_per_step", plan["tokens_per_step"], tokens)
+parallel = config["parallel"]
+wanted = {axis: parallel[f"{axis}_parallel"] for axis in ("tensor", "context", "pipeline", "data")}
+wanted["zero_stage"] = parallel["zero_stage"]
+check(plan["grid"] == wanted, "plan: grid", plan["grid"], wanted)
+check(len(plan["model"]) == 7, "plan: model", plan["model"])
+for key, value in plan["model"].items():
+    check(value == config["model"][key], f"plan: model.{key}", value, config["model"][key])
+for key in ("global_batch_size", "micro_batch_size"):
+    check(plan[key] == config["batch"][key], f"plan: {key}", plan[key], config["batch"][key])
 planned = {f"flops_per_step_{name}": value for name, value in plan["flops_per_step"].items()}
 recorded = {name: value for name, value in summary.items() if name.startswith("flops_per_step_")}
 check(planned == recorded, "plan: FLOPs", planned, recorded)
+# Stages hold the work of one rank each; here all ranks of a stage do as much.
+for key, whole in (("model_flops", "exact"), ("recompute_flops", "exact_recomputed")):
+    of_stages = sum(stage[key] for stage in plan["stages"]) * ranks / len(plan["stages"])
+    same(of_stages, summary[f"flops_per_step_{whole}"], f"plan: {key} of stages")
 check(len(plan["stages"]) == config["parallel"]["pipeline_parallel"], "plan: stages", plan["stages"])
 for stage in plan["stages"]:
     for name, bytes_of_class in stage["memory"].items():
         measured = memory.get("arena_bytes" if name == "total_bytes" else name, [0] * ranks)[stage["rank"]]  # absent: none
         check(bytes_of_class == measured, f"plan: {name} of rank {stage['rank']}", bytes_of_class, measured)
+# The largest rank of the plan is that of the run: all replicas are alike here.
+arena = max(of_rank - host for of_rank, host in zip(memory["arena_bytes"], memory["host_bytes"]))
+check(plan["memory_bytes"] == arena, "plan: memory_bytes", plan["memory_bytes"], arena)
+limit = config["memory"]["device_memory_gib"] * 2**30
+check(plan["limit_bytes"] == limit, "plan: limit_bytes", plan["limit_bytes"], limit)
+check(plan["fits"] == (plan["limit_bytes"] == 0 or arena <= plan["limit_bytes"]), "plan: fits", plan["limit_bytes"])
 for message in plan["messages"]:  # of rank 0
     for key in ("count", "bytes"):
         seen = comm[f"{message['axis']}_{message['op']}_{key}"][0]
         check(message[key] * counted == seen, f"plan: {message['axis']} {message['op']} {key}", message[key], counted, seen)
+for key, name in (("loads", "load_bytes"), ("stores", "store_bytes")):  # of rank 0
+    bytes_of_run = result["offload"].get(name, [0])[0]
+    check(plan[key]["bytes"] * count == bytes_of_run, f"plan: {key}", plan[key], count, bytes_of_run)
+    check((plan[key]["count"] > 0) == (plan[key]["bytes"] > 0), f"plan: number of {key}", plan[key])
+
+# The account of a step: means over ranks and over that half of the timed steps that is nearest to their median
+nearest = sorted(timed, key=lambda i: abs(steps["time_s"][i] - statistics.median(times)))
+usual = nearest[: (len(timed) + 1) // 2]
+
+
+def mean_of(series):
+    return statistics.mean(statistics.mean(series[i][rank] for i in usual) for rank in range(ranks))
+
+
+communication_s = mean_of(timing["communication_s"]) if "communication_s" in timing else 0
+regions = {k[len("region_"):-len("_s")]: mean_of(v) for k, v in timing.items() if k.startswith("region_")}
+explained = {part["name"]: part["time_s"] for part in account["regions"]}
+check(explained.keys() == {name for name, time_s in regions.items() if time_s > 0} != set(), "explain: regions", explained)
+for name, time_s in explained.items():
+    same(time_s, regions[name], f"explain: {name}")
+    shares = [each["time_s"] for each in account["operations"] if each["region"] == name]
+    check(math.isclose(sum(shares), time_s, rel_tol=1e-9) or not any(shares), f"explain: operations of {name}", shares, time_s)
+same(account["step_s"], mean_of(timing["step_s"]), "explain: step_s")
+same(account["communication_s"], communication_s, "explain: communication_s")
+unexplained = abs(account["step_s"] - communication_s - sum(regions.values()))
+check(math.isclose(account["unexplained_s"], unexplained, rel_tol=1e-9, abs_tol=1e-12), "explain: unexplained_s", unexplained)
+same(account["explained"], 1 - account["unexplained_s"] / account["step_s"], "explain: explained")
+kinds = {(k[: k.index("_")], k[k.index("_") + 1 : -len("_bytes")]) for k in comm if k.endswith("_bytes")}
+check({(m["axis"], m["op"]) for m in account["messages"]} == kinds, "explain: messages", account["messages"], kinds)
+for message in account["messages"]:
+    for key in ("bytes", "time_s", "exposed_s"):
+        of_file = statistics.mean(comm[f"{message['axis']}_{message['op']}_{key}"]) / counted
+        same(message[key], of_file, f"explain: {message['axis']} {message['op']} {key}")
 
 # Checkpoints
 if config["checkpoint"]["directory"]:
@@ -152,7 +206,6 @@ for name, entry in result["verify"].items():
 passed = all(entry["passed"] for entry in result["verify"].values() if isinstance(entry, dict))
 check((result["verdict"] == "VALID") == (passed and result["status"] == "OK"), "verdict", result["verdict"])
 check(summary["nodes"] * summary["ranks_per_node"] == ranks == len(provenance["hostnames"]), "nodes and ranks")
-parallel = config["parallel"]
 product = math.prod(parallel[k] for k in ("data_parallel", "tensor_parallel", "pipeline_parallel", "context_parallel"))
 check(product == ranks, "the grid covers the ranks", product, ranks)
 written = calendar.timegm(time.strptime(result["date_utc"], "%Y-%m-%dT%H:%M:%SZ"))

@@ -16,8 +16,9 @@ agrees() {
   [ "$status" -eq 0 ] || fail "status $status instead of 0"
   "$post" show --format json "$work/output/tiny/result.h5" >shown.json || fail "gptpost failed"
   (cd "$work" && "$GPTBENCH" --plan --format json --ranks "$@") >plan.json || fail "no plan"
-  python3 "$GPTBENCH_SOURCE_DIR/test/system/result_test.py" shown.json $((SECONDS - begin + 1)) "$work" plan.json >differ ||
-    fail "$(cat differ)"
+  "$post" explain --format json "$work/output/tiny/result.h5" >explained.json || fail "no account"
+  python3 "$GPTBENCH_SOURCE_DIR/test/system/result_test.py" shown.json $((SECONDS - begin + 1)) "$work" plan.json \
+    explained.json >differ || fail "$(cat differ)"
 }
 deck=$decks/tiny.in
 size=(model.num_layers=2 model.hidden_size=64 model.seq_length=32 batch.global_batch_size=8 run.warmup_steps=2)
@@ -29,7 +30,9 @@ grep -aq 'allocated for this class' "$work/output/tiny/result.h5" || fail "no de
 grep -aq 'offloaded to host memory' "$work/output/tiny/result.h5" && fail "copies for checkpoints are called offloaded"
 agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.zero_stage=3 "${saved[@]}" checkpoint.keep=1 checkpoint.async=F
 agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.pipeline_parallel=2 "${evaluated[@]}" optimizer.lr=1e-2 convergence.target_loss=3.3
-agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.tensor_parallel=2 memory.activation_checkpointing=full output.flops_convention=megatron
+agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.tensor_parallel=2 memory.activation_checkpointing=full output.flops_convention=megatron \
+  memory.device_memory_gib=1
+agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.zero_stage=3 parallel.offload=parameters
 agrees 2 "$deck" "${size[@]}" run.steps=20 parallel.zero_stage=2 precision.compute=fp16 precision.initial_loss_scale=1e7 \
   precision.loss_scale_window=2 "${evaluated[@]}"
 
