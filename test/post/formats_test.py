@@ -1,17 +1,20 @@
-"""formats_test.py GPTPOST REFERENCE RESULT.h5 ...: `show --format json` holds every attribute and dataset of the
-file, every column of figures in CSV and JSON tables loads as numbers, and each cell of every row has the record's."""
+"""formats_test.py GPTPOST REFERENCE REPEATS RESULT.h5 ...: `show --format json` holds every attribute and dataset of
+the file, every column of figures in CSV and JSON tables loads as numbers, and each cell of every row has the record's.
+`accept --format json` has median and spread of every figure over REPEATS/*/result.h5, whose figures are changed here."""
 import csv
 import io
 import json
 import math
 import re
+import statistics
 import subprocess
 import sys
+from pathlib import Path
 
 import h5py
 import numpy
 
-gptpost, reference, *results = sys.argv[1:]
+gptpost, reference, repeats, *results = sys.argv[1:]
 failures = []
 
 
@@ -336,6 +339,54 @@ for style in expected[0]:
     for together, apart in zip(table_rows(style, *results), zip(*of_files)):
         if [alone(row) for row in together] != [alone(row) for rows in apart for row in rows]:
             failures.append(f"{style}: the rows of all files are not those of each file")
+
+# Acceptance: a row for each figure, of repeats whose figures differ by some per cent, in no order.
+runs = sorted(str(path) for path in Path(repeats).glob("*/result.h5"))
+for run, factor in zip(runs, (1.03, 0.98, 1.0, 1.01)):
+    with h5py.File(run, "r+") as file:
+        summary = file["summary"].attrs
+        for name, value in list(summary.items()):
+            if isinstance(value, numpy.float64):
+                summary[name] = numpy.float64(value * factor)
+    # An edited file is read without its checksum, the first 512 bytes (doc/result_schema.md).
+    Path(run).write_bytes(Path(run).read_bytes()[512:])
+summaries = [record["summary"] for record in loads(output_of("show", "--format", "json", *runs))]
+figures = {}  # values of the runs; FLOPs of a step cannot be required, and drifts are so by their size
+for name, value in summaries[0].items():
+    if type(value) in (int, float) and not name.startswith("flops_per_step_"):
+        values = [summary[name] for summary in summaries]
+        figures[name] = [abs(value) for value in values] if name.startswith("drift_percent") else values
+# Runs whose peaks are measured ceilings share the median of these (post/common_peak.h).
+peak = statistics.median(figures["gemm_ceiling_tflops"])
+figures["peak_tflops"] = [peak] * len(runs)
+for utilisation, rate in (("mfu", "model"), ("hfu", "hardware")):
+    figures[utilisation] = [value / peak for value in figures[rate + "_tflops_per_device"]]
+required = 2.5
+specification = Path(repeats, "accept.in")
+specification.write_text("".join(f"&{name} figure = '{name}', reference = {required}, verdict = 'any' /\n" for name in figures))
+accepted = subprocess.run([gptpost, "accept", "--format", "json", str(specification), *runs], stdout=subprocess.PIPE)
+rows = loads(accepted.stdout.decode("utf-8"))["rows"]
+if [row["row"] for row in rows] != list(figures) or len(runs) != 4 or len(figures) < 30:
+    failures.append(f"accept: {len(runs)} runs, rows {[row['row'] for row in rows]}, figures {list(figures)}")
+for row, (name, values) in zip(rows, figures.items()):
+    median = statistics.median(values)
+    by_runs = {"figure": name, "reference": required, "files": runs}
+    # 0 stands for what is not known, but of errors.
+    if median > 0 or name.startswith("errors_"):
+        by_runs["measured"] = median
+        by_runs["change_percent"] = 100 * (median - required) / required
+        by_runs["spread_percent"] = 100 * (max(values) - min(values)) / median if median > 0 else 0
+    if row.keys() - {"row", "verdict", "reason"} != by_runs.keys():
+        failures.append(f"accept: {row}, by the records {by_runs}")
+        continue
+    for key, value in by_runs.items():
+        if isinstance(value, (int, float)):
+            # The runs' differences lose the digits that their values have in common.
+            equal = math.isclose(row[key], value, rel_tol=rounding, abs_tol=0 if key == "measured" else 1e-11)
+        else:
+            equal = row[key] == value
+        if not equal:
+            failures.append(f"accept: {key} of {name} is {row[key]}, by the records {value}")
 
 for failure in failures:
     print(failure)

@@ -29,4 +29,7 @@ if [ -x "${GPTBENCH:-}" ]; then
 else
   echo "gptbench was not built: without a projected result"
 fi
-"$python" "$here/formats_test.py" "$GPTPOST" "$here/../reference" "${results[@]}"
+for repeat in 1 2 3 4; do
+  "$1" "$folder/repeats/$repeat" || exit 1
+done
+"$python" "$here/formats_test.py" "$GPTPOST" "$here/../reference" "$folder/repeats" "${results[@]}"
