@@ -34,8 +34,8 @@ std::string heading_of(const Plan& plan, const std::string& before) {
   return lines;
 }
 
-// One line of the file; times in microseconds. Of what computes its name with sizes, FLOPs and the
-// bytes of its operands (project/work.h).
+// One line of the file; times in microseconds. The line of a kernel also has its name with sizes,
+// its FLOPs and the bytes of its operands (project/work.h).
 struct Line {
   std::string name, category;
   int lane = 0;

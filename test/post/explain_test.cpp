@@ -60,8 +60,8 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   EXPECT_EQ(account(idle).regions.size(), 2u);
 }
 
-// Of 0.25 s in linear layers each operation has its share of what they took in the trace, means
-// over its ranks. So have those without a known limit, as LayerNorm without a bandwidth.
+// The 0.25 s of linear layers are divided among their operations as the trace's times are, means
+// over its ranks; so is the time of LayerNorm, whose limit is not known without a bandwidth.
 TEST(Explain, OperationsAsTraced) {
   const Record record = one_layer_run({0.2, 0.3});
   const StepAccount by_limits = account(record);

@@ -47,7 +47,7 @@ TEST(StepPictures, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
   EXPECT_TRUE(has(curves_of(loss_picture({RunView(a)})), "held out: (2 10) (4 10)\n"));
 }
 
-// Of many runs that share a curve a note names the first, and counts the others.
+// Where many runs share a curve, a note names the first of them and counts the others.
 TEST(StepPictures, RunsOfOneCurveAreNamed) {
   const Record r = made_record();
   Runs runs(9, RunView(r));

@@ -162,8 +162,8 @@ TEST(Progress, TheTimeLeftEndsAtTheLimit) {
   EXPECT_NE(text.find("         -\n"), std::string::npos) << text;
 }
 
-// Of steps or seconds that the time limit cuts short, here to 100 s behind the first step: a line
-// each tenth of them, as of a run which is that short.
+// A time limit ends both runs 100 s after their first step: they print a line each tenth of these
+// 100 s, as a run of that length does.
 TEST(Progress, LinesAreThinnedByTheTimeLimitThatEndsTheRun) {
   const double limit_at_s = 100.25;
   for (const Progress::Length& length : {Progress::Length{1000000, 1, 0.0, 0, false, limit_at_s},
