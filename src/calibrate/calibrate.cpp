@@ -70,7 +70,8 @@ ComputeType compute_of(Precision type) {
 // Layers, in and out of the feed-forward part, and heads of vocabularies. Hidden sizes are powers
 // of two and others: rows of 1,024 or 2,048 elements all begin at the same offset of a page, and
 // some libraries are slower for them. Of the two GEMMs of a feed-forward part, which have the same
-// FLOPs, only narrow layers have both: there libraries differ most, and they cost little.
+// FLOPs, only narrow layers have both: there libraries differ most, and they cost little. So it is
+// with the two vocabularies, one of them a power of two.
 std::vector<GemmCase> default_gemms() {
   std::vector<GemmCase> cases;
   for (const int64_t rows : {256, 512, 1024, 4096}) {
@@ -81,6 +82,7 @@ std::vector<GemmCase> default_gemms() {
       if (hidden <= 512) cases.push_back({rows, 4 * hidden, hidden});
     }
     for (const int64_t hidden : {256, 512, 768, 1024, 2048}) cases.push_back({rows, 50304, hidden});
+    cases.push_back({rows, 32768, 256});
   }
   return cases;
 }

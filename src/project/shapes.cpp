@@ -40,8 +40,9 @@ double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type
   double sum = 0.0, weights = 0.0;
   for (const MeasuredShape& each : found->second) {
     double d2 = 0.0;
-    for (const double ratio : {M / each.M, N / each.N, K / each.K})
-      d2 += std::log(ratio) * std::log(ratio);
+    for (const double ratio : {M / each.M, N / each.N}) d2 += std::log(ratio) * std::log(ratio);
+    const double along_K = std::log(K / each.K) / (is_gemm ? 4.0 : 1.0);
+    d2 += along_K * along_K;
     if (is_gemm)
       for (const double ratio : {power_of_two_in(M) / power_of_two_in(each.M),
                                  power_of_two_in(N) / power_of_two_in(each.N)})
