@@ -30,6 +30,18 @@ double power_of_two_in(double number) {
   return static_cast<double>(std::min<int64_t>(whole & -whole, 1024));
 }
 
+double square_of_log(double ratio) {
+  return std::log(ratio) * std::log(ratio);
+}
+
+double gemm_distance2(const MeasuredShape& each, double M, double N, double K) {
+  return 4.0 * square_of_log(std::min(M, N) / std::min(each.M, each.N)) +
+         square_of_log(std::max(M, N) / std::max(each.M, each.N)) / 4.0 +
+         square_of_log(K / each.K) / 16.0 +
+         square_of_log(power_of_two_in(M) / power_of_two_in(each.M)) +
+         square_of_log(power_of_two_in(N) / power_of_two_in(each.N));
+}
+
 }  // namespace
 
 double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type, double M,
@@ -39,16 +51,11 @@ double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type
   const bool is_gemm = kernel_type.rfind("linear_", 0) == 0;
   double sum = 0.0, weights = 0.0;
   for (const MeasuredShape& each : found->second) {
-    double d2 = 0.0;
-    for (const double ratio : {M / each.M, N / each.N}) d2 += std::log(ratio) * std::log(ratio);
-    const double along_K = std::log(K / each.K) / (is_gemm ? 4.0 : 1.0);
-    d2 += along_K * along_K;
-    if (is_gemm)
-      for (const double ratio : {power_of_two_in(M) / power_of_two_in(each.M),
-                                 power_of_two_in(N) / power_of_two_in(each.N)})
-        d2 += std::log(ratio) * std::log(ratio);
-    if (d2 == 0.0) return each.factor;
-    const double weight = 1.0 / (d2 * d2 * d2);
+    if (each.M == M && each.N == N && each.K == K) return each.factor;
+    const double d2 =
+        is_gemm ? gemm_distance2(each, M, N, K)
+                : square_of_log(M / each.M) + square_of_log(N / each.N) + square_of_log(K / each.K);
+    const double weight = 1.0 / std::max(1e-30, d2 * d2 * d2);
     sum += weight * std::log(each.factor);
     weights += weight;
   }

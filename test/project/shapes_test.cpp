@@ -26,14 +26,15 @@ TEST(Shapes, MeasuredOnesHaveTheirOwnFactor) {
 }
 
 TEST(Shapes, OthersAreWeightedByTheSixthPowerOfTheirDistance) {
+  const MeasuredShapes by_M = {
+      {"attention_forward_fp32", {{100.0, 10.0, 50.0, 2.0}, {400.0, 10.0, 50.0, 8.0}}}};
   // In the middle, in logarithms: sqrt(2 x 8).
-  EXPECT_NEAR(shape_factor(two_shapes(), "linear_forward_fp32", 200.0, 10.0, 50.0), 4.0, 1e-12);
+  EXPECT_NEAR(shape_factor(by_M, "attention_forward_fp32", 200.0, 10.0, 50.0), 4.0, 1e-12);
   // 800 is three times as far from 100 as from 400: weights 1 and 729.
-  EXPECT_NEAR(shape_factor(two_shapes(), "linear_forward_fp32", 800.0, 10.0, 50.0),
+  EXPECT_NEAR(shape_factor(by_M, "attention_forward_fp32", 800.0, 10.0, 50.0),
               std::exp((std::log(2.0) + 729.0 * std::log(8.0)) / 730.0), 1e-12);
   // Each extent counts: 2 and 2 in M, 3 in N, 5 in K.
-  const double middle = shape_factor(two_shapes(), "linear_forward_fp32", 200.0, 30.0, 250.0);
-  EXPECT_NEAR(middle, 4.0, 1e-12);
+  EXPECT_NEAR(shape_factor(by_M, "attention_forward_fp32", 200.0, 30.0, 250.0), 4.0, 1e-12);
   const MeasuredShapes by_extent = {
       {"attention_forward_bf16",
        {{1.0, 1.0, 1.0, 1.0}, {1.0, 4.0, 1.0, 1.0}, {1.0, 1.0, 2.0, 3.0}}}};
@@ -42,34 +43,48 @@ TEST(Shapes, OthersAreWeightedByTheSixthPowerOfTheirDistance) {
               std::exp(0.125 * std::log(3.0) / 2.125), 1e-12);
 }
 
-// By hand, with 768 = 3 x 256.
-TEST(Shapes, GemmsOfTheSamePowerOfTwoAreNear) {
+// By hand, with 768 = 3 x 256: the squared distances of a GEMM from two measured ones.
+TEST(Shapes, GemmsOfTheSameSmallExtentAndPowersOfTwoAreNear) {
   const double ln2 = std::log(2.0), ln3 = std::log(3.0);
   const auto mean = [](double d2_of_768, double d2_of_1024) {
     const double a = std::pow(d2_of_768, -3.0), b = std::pow(d2_of_1024, -3.0);
     return std::exp(b * std::log(1.8) / (a + b));
   };
-  const std::vector<MeasuredShape> both = {{256.0, 768.0, 64.0, 1.0}, {256.0, 1024.0, 64.0, 1.8}};
-  const MeasuredShapes shapes = {{"linear_backward_input_fp32", both},
-                                 {"attention_forward_fp32", both}};
+  const MeasuredShapes shapes = {
+      {"linear_backward_input_fp32", {{256.0, 768.0, 64.0, 1.0}, {256.0, 1024.0, 64.0, 1.8}}}};
+  const auto factor = [&](double M, double N, double K) {
+    return shape_factor(shapes, "linear_backward_input_fp32", M, N, K);
+  };
   const auto square = [](double x) { return x * x; };
-  // The power of two in 2048 counts as 1,024.
-  EXPECT_NEAR(shape_factor(shapes, "linear_backward_input_fp32", 256.0, 2048.0, 64.0),
-              mean(square(3.0 * ln2 - ln3) + square(2.0 * ln2), square(ln2)), 1e-12);
-  EXPECT_NEAR(shape_factor(shapes, "linear_backward_input_fp32", 256.0, 1536.0, 64.0),
-              mean(square(ln2) + square(ln2), square(ln3 - ln2) + square(ln2)), 1e-12);
-  // Rows as well: 256 and 768 have the same, 256 and 512 not.
+  // Of the larger extent a half counts. The power of two in 2048 counts as 1,024.
+  EXPECT_NEAR(factor(256.0, 2048.0, 64.0),
+              mean(square((3.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2), square(ln2 / 2.0)), 1e-12);
+  EXPECT_NEAR(factor(256.0, 1536.0, 64.0),
+              mean(square(ln2 / 2.0) + square(ln2), square((ln3 - ln2) / 2.0) + square(ln2)),
+              1e-12);
+  // Of the smaller one, whichever it is, the double; and its power of two.
   EXPECT_NEAR(
-      shape_factor(shapes, "linear_backward_input_fp32", 512.0, 768.0, 64.0),
-      mean(2.0 * square(ln2), square(2.0 * ln2 - ln3) + square(2.0 * ln2) + 2.0 * square(ln2)),
+      factor(512.0, 768.0, 64.0),
+      mean(square(2.0 * ln2) + square(ln2),
+           square((2.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2) + square(2.0 * ln2) + square(ln2)),
       1e-12);
-  // Of the inner dimension a quarter counts, without its power of two.
-  EXPECT_NEAR(
-      shape_factor(shapes, "linear_backward_input_fp32", 256.0, 768.0, 128.0),
-      mean(square(ln2 / 4.0), square(2.0 * ln2 - ln3) + square(2.0 * ln2) + square(ln2 / 4.0)),
-      1e-12);
-  EXPECT_NEAR(shape_factor(shapes, "attention_forward_fp32", 256.0, 2048.0, 64.0),
-              mean(square(3.0 * ln2 - ln3), square(ln2)), 1e-12);
+  EXPECT_NEAR(factor(768.0, 128.0, 64.0),
+              mean(square(2.0 * ln2) + square(ln2),
+                   square(2.0 * ln2) + square((2.0 * ln2 - ln3) / 2.0) + square(3.0 * ln2)),
+              1e-12);
+  // Of the inner dimension a quarter, without its power of two.
+  EXPECT_NEAR(factor(256.0, 768.0, 128.0),
+              mean(square(ln2 / 4.0),
+                   square((2.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2) + square(ln2 / 4.0)),
+              1e-12);
+}
+
+// Transposed, extents and powers of two are the same.
+TEST(Shapes, AMeasuredGemmDiffersFromItsTranspose) {
+  const MeasuredShapes shapes = {
+      {"linear_forward_fp32", {{768.0, 1280.0, 64.0, 1.0}, {1280.0, 768.0, 64.0, 3.0}}}};
+  EXPECT_EQ(shape_factor(shapes, "linear_forward_fp32", 768.0, 1280.0, 64.0), 1.0);
+  EXPECT_EQ(shape_factor(shapes, "linear_forward_fp32", 1280.0, 768.0, 64.0), 3.0);
 }
 
 // A profile may hold any positive number.
