@@ -37,7 +37,7 @@ double square_of_log(double ratio) {
 double gemm_distance2(const MeasuredShape& each, double M, double N, double K) {
   return 4.0 * square_of_log(std::min(M, N) / std::min(each.M, each.N)) +
          square_of_log(std::max(M, N) / std::max(each.M, each.N)) / 4.0 +
-         square_of_log(K / each.K) / 16.0 +
+         square_of_log(K / each.K) / 64.0 +
          square_of_log(power_of_two_in(M) / power_of_two_in(each.M)) +
          square_of_log(power_of_two_in(N) / power_of_two_in(each.N));
 }

@@ -26,7 +26,7 @@ using MeasuredShapes = std::map<std::string, std::vector<MeasuredShape>>;
 // The factor of any shape: the mean of ln(factor) of the measured ones, each weighted by d^-6. Of
 // attention and messages d^2 is the sum of squares of ln(M / M'), ln(N / N') and ln(K / K'). Of
 // GEMMs it is that of twice the logarithm of the smaller of M and N over that of the measured one,
-// of half that of the larger one, of a quarter that of K, and of ln(p(M) / p(M')) and
+// of half that of the larger one, of an eighth that of K, and of ln(p(M) / p(M')) and
 // ln(p(N) / p(N')), p the power of two in a number, at most 1,024: where rows begin at the same
 // place in each page, caches hold fewer of them. This tells GEMMs that are left out well
 // (test/bench/README.md). A measured shape has its own factor; 1 where the kernel was not measured

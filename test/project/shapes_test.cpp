@@ -72,10 +72,10 @@ TEST(Shapes, GemmsOfTheSameSmallExtentAndPowersOfTwoAreNear) {
               mean(square(2.0 * ln2) + square(ln2),
                    square(2.0 * ln2) + square((2.0 * ln2 - ln3) / 2.0) + square(3.0 * ln2)),
               1e-12);
-  // Of the inner dimension a quarter, without its power of two.
+  // Of the inner dimension an eighth, without its power of two.
   EXPECT_NEAR(factor(256.0, 768.0, 128.0),
-              mean(square(ln2 / 4.0),
-                   square((2.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2) + square(ln2 / 4.0)),
+              mean(square(ln2 / 8.0),
+                   square((2.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2) + square(ln2 / 8.0)),
               1e-12);
 }
 
