@@ -15,7 +15,7 @@ struct TraceSpan {
   int rank = 0, lane = 0, micro_batch = -1;
   double begin_us = 0.0, end_us = 0.0;  // since the step's beginning on this rank
   int64_t bytes = 0;                    // payload of a message
-  // Of a kernel: its name with sizes, the FLOPs it does, the bytes of its operands.
+  // Kernels only: name with sizes, FLOPs, bytes of the operands.
   std::string work;
   double flops = 0.0, moved = 0.0;
 };

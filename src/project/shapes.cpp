@@ -34,6 +34,8 @@ double square_of_log(double ratio) {
   return std::log(ratio) * std::log(ratio);
 }
 
+// The square of a GEMM's distance from a measured one (shape_factor()); 0 also for a transposed
+// GEMM whose extents hold the same powers of two.
 double gemm_distance2(const MeasuredShape& each, double M, double N, double K) {
   return 4.0 * square_of_log(std::min(M, N) / std::min(each.M, each.N)) +
          square_of_log(std::max(M, N) / std::max(each.M, each.N)) / 4.0 +
@@ -55,7 +57,7 @@ double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type
     const double d2 =
         is_gemm ? gemm_distance2(each, M, N, K)
                 : square_of_log(M / each.M) + square_of_log(N / each.N) + square_of_log(K / each.K);
-    const double weight = 1.0 / std::max(1e-30, d2 * d2 * d2);
+    const double weight = 1.0 / std::max(1e-30, d2 * d2 * d2);  // finite at distance 0
     sum += weight * std::log(each.factor);
     weights += weight;
   }

@@ -23,14 +23,14 @@ struct MeasuredShape {
 // By kernel and type: "linear_forward_fp32"; of messages by operation: "all_reduce".
 using MeasuredShapes = std::map<std::string, std::vector<MeasuredShape>>;
 
-// The factor of any shape: the mean of ln(factor) of the measured ones, each weighted by d^-6. Of
-// attention and messages d^2 is the sum of squares of ln(M / M'), ln(N / N') and ln(K / K'). Of
-// GEMMs it is that of twice the logarithm of the smaller of M and N over that of the measured one,
-// of half that of the larger one, of an eighth that of K, and of ln(p(M) / p(M')) and
-// ln(p(N) / p(N')), p the power of two in a number, at most 1,024: where rows begin at the same
-// place in each page, caches hold fewer of them. This tells GEMMs that are left out well
-// (test/bench/README.md). A measured shape has its own factor; 1 where the kernel was not measured
-// in this type.
+// The factor of a shape [M, N, K]. A measured shape has its own. Others have the mean of the
+// measured ln(factor), weighted by d^-6. With M', N', K' the measured shape, d^2 is
+//   attention, messages: ln^2(M / M') + ln^2(N / N') + ln^2(K / K')
+//   GEMMs: (2 ln(min(M, N) / min(M', N')))^2 + (ln(max(M, N) / max(M', N')) / 2)^2
+//          + (ln(K / K') / 8)^2 + ln^2(p(M) / p(M')) + ln^2(p(N) / p(N'))
+// where p is the largest power of two that divides a number, at most 1,024: rows that begin at the
+// same offset of each page compete for the same sets of a cache. The weights were chosen by leaving
+// measured GEMMs out (test/bench/README.md). 1 where the kernel was not measured in this type.
 double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type, double M,
                     double N, double K);
 

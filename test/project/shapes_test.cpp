@@ -56,13 +56,13 @@ TEST(Shapes, GemmsOfTheSameSmallExtentAndPowersOfTwoAreNear) {
     return shape_factor(shapes, "linear_backward_input_fp32", M, N, K);
   };
   const auto square = [](double x) { return x * x; };
-  // Of the larger extent a half counts. The power of two in 2048 counts as 1,024.
+  // The larger extent counts half. The power of two in 2048 counts as 1,024.
   EXPECT_NEAR(factor(256.0, 2048.0, 64.0),
               mean(square((3.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2), square(ln2 / 2.0)), 1e-12);
   EXPECT_NEAR(factor(256.0, 1536.0, 64.0),
               mean(square(ln2 / 2.0) + square(ln2), square((ln3 - ln2) / 2.0) + square(ln2)),
               1e-12);
-  // Of the smaller one, whichever it is, the double; and its power of two.
+  // The smaller extent, M or N, counts double; its power of two counts once.
   EXPECT_NEAR(
       factor(512.0, 768.0, 64.0),
       mean(square(2.0 * ln2) + square(ln2),
@@ -72,14 +72,14 @@ TEST(Shapes, GemmsOfTheSameSmallExtentAndPowersOfTwoAreNear) {
               mean(square(2.0 * ln2) + square(ln2),
                    square(2.0 * ln2) + square((2.0 * ln2 - ln3) / 2.0) + square(3.0 * ln2)),
               1e-12);
-  // Of the inner dimension an eighth, without its power of two.
+  // K counts an eighth; its power of two does not count.
   EXPECT_NEAR(factor(256.0, 768.0, 128.0),
               mean(square(ln2 / 8.0),
                    square((2.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2) + square(ln2 / 8.0)),
               1e-12);
 }
 
-// Transposed, extents and powers of two are the same.
+// A transposed GEMM may have distance 0: its extents and powers of two are the same.
 TEST(Shapes, AMeasuredGemmDiffersFromItsTranspose) {
   const MeasuredShapes shapes = {
       {"linear_forward_fp32", {{768.0, 1280.0, 64.0, 1.0}, {1280.0, 768.0, 64.0, 3.0}}}};
