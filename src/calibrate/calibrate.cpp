@@ -70,8 +70,8 @@ ComputeType compute_of(Precision type) {
 // Layers, in and out of the feed-forward part, and heads of vocabularies. Hidden sizes are powers
 // of two and others: rows of 1,024 or 2,048 elements all begin at the same offset of a page, and
 // some libraries are slower for them. Both feed-forward GEMMs are measured only where they are
-// narrow and cost little: wider ones of the same FLOPs take the same time. The last case is a
-// vocabulary that is a power of two; its factor holds for other numbers of rows.
+// narrow and cost little; of wider ones the second stands for the first as well. The last case is a
+// vocabulary that is a power of two; it stands for other numbers of rows as well.
 std::vector<GemmCase> default_gemms() {
   std::vector<GemmCase> cases;
   for (const int64_t rows : {256, 512, 1024, 4096}) {
