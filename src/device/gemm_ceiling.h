@@ -16,13 +16,17 @@ struct GemmShape {
 };
 
 // The GEMMs of a whole model for `rows` rows, whatever its layout over ranks, so that runs which
-// differ in their layout alone have one ceiling. Sizes are cut to 2,048 rows and 8,192 columns,
-// beyond which the rate does not depend on them.
+// differ in their layout alone have one ceiling. Rows are cut to 16,384, several waves of tiles on
+// any device: the rate does not depend on more, and a long sequence would take minutes.
 std::vector<GemmShape> gemms_of(const ModelShape& model, int64_t rows);
 
-// FLOP/s of one rank on these GEMMs through the kernel table: the best time of each, over as many
-// rounds as begin within budget_s (two at least). 0 where there is no memory for them. All ranks of
-// a node call it at the same time, as they train at the same time.
+// Bytes that measuring them takes on a rank.
+int64_t ceiling_bytes(ComputeType compute, const std::vector<GemmShape>& gemms);
+
+// FLOP/s of one rank on these GEMMs through the kernel table: the best time of each, repeated in
+// rounds until it has taken its share of budget_s (once at least, and once before, untimed). 0
+// where there is no memory for them. All ranks of a node call it at the same time, as they train at
+// the same time.
 double measure_gemm_ceiling(Device& device, ComputeType compute,
                             const std::vector<GemmShape>& gemms, double budget_s);
 

@@ -151,6 +151,9 @@ Peak peak_of(const Plan& plan, const RunParts& parts) {
     return {known.tflops * device.per_rank, peak_source::known_device,
             clock_note(known, clock_ghz)};
   const double ceiling = parts.gemm_ceiling.tflops;
+  if (ceiling <= 0.0 && !parts.measured_ceilings.empty())
+    return {0.0, peak_source::none,
+            "no memory to measure the model's GEMMs on each rank; set output.peak_tflops"};
   return {ceiling, ceiling > 0.0 ? peak_source::measured : peak_source::none,
           sheet == nullptr ? "no data sheet of '" + device.reported + "' with " +
                                  format_bytes(static_cast<int64_t>(device.memory_bytes)) +

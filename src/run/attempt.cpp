@@ -63,8 +63,9 @@ void measure_ceiling_again(const Session& session, const Plan& plan, RunParts& p
   set_ceiling(session, plan, parts);
   if (session.world.rank() != 0) return;
   const std::vector<double>& both = parts.measured_ceilings;
-  CeilingStore().add(ceiling_key(session.world, session.device, plan),
-                     *std::max_element(both.begin(), both.end()));
+  if (parts.gemm_ceiling.tflops > 0.0)
+    CeilingStore().add(ceiling_key(session.world, session.device, plan),
+                       *std::max_element(both.begin(), both.end()));
 }
 
 // Collective. The end of a run that some rank was told to end before its first step; else none.

@@ -7,6 +7,7 @@
 #include "device/gemm_ceiling.h"
 #include "engine/resources.h"
 #include "measure/system_info.h"
+#include "memory/budget.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -22,6 +23,7 @@ std::vector<GemmShape> gemms_of(const Plan& plan) {
 }  // namespace
 
 GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> earlier) {
+  if (*std::min_element(measured.begin(), measured.end()) <= 0.0) return {};
   if (earlier.size() >= remembered_runs)
     earlier.erase(earlier.begin(), earlier.end() - (remembered_runs - 1));
   earlier.push_back(*std::max_element(measured.begin(), measured.end()));
@@ -33,9 +35,13 @@ GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> 
 }
 
 double measure_ceiling(MpiWorld& world, Device& device, const Plan& plan) {
-  world.barrier();
-  const double flops =
-      measure_gemm_ceiling(device, compute_type(plan.config), gemms_of(plan), budget_s);
+  const std::vector<GemmShape> gemms = gemms_of(plan);
+  const ComputeType compute = compute_type(plan.config);
+  // Linux grants memory that it does not have.
+  const int64_t room = device.memory_offer().available_bytes / ranks_of_memory(world, device);
+  const bool fits = world.all(ceiling_bytes(compute, gemms) <= room);
+  const double flops = fits ? measure_gemm_ceiling(device, compute, gemms, budget_s) : 0.0;
+  if (!world.all(flops > 0.0)) return 0.0;
   double sum = 0.0;
   for (const double each : world.gather(std::vector<double>{flops})) sum += each;
   return sum / static_cast<double>(world.size()) / 1e12;

@@ -14,10 +14,12 @@
 
 namespace gptbench {
 
-// measured: in this run, at least one. earlier: ceilings of earlier runs, oldest first.
+// measured: in this run, at least one; earlier: ceilings of earlier runs, oldest first. None (0)
+// where one of `measured` is 0.
 GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> earlier);
 
-// Collective; on rank 0, TFLOP/s. Measures for about a second.
+// Collective; on rank 0, TFLOP/s per rank, 0 where some rank has no memory for the GEMMs. Measures
+// for about a second, longer where GEMMs do.
 double measure_ceiling(MpiWorld& world, Device& device, const Plan& plan);
 
 // Properties that runs must share to share a ceiling: machine, device and libraries, ranks per

@@ -55,6 +55,8 @@ TEST(RunRecord, ADeviceOfOtherMemoryHasNoPeakOfADataSheet) {
   EXPECT_EQ(slice.tflops, 0.0);
   EXPECT_EQ(slice.note.rfind("no data sheet of 'NVIDIA H100 80GB HBM3' with 40", 0), 0u)
       << slice.note;
+  parts.measured_ceilings = {0.0, 0.0};
+  EXPECT_EQ(peak_of(plan, parts).note.rfind("no memory to measure", 0), 0u);
 }
 
 }  // namespace

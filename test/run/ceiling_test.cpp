@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "device/gemm_ceiling.h"
+#include "plan/workspace.h"
 
 namespace gptbench {
 namespace {
@@ -35,8 +36,14 @@ TEST(Ceiling, OnlyTheLatestRunsCount) {
   EXPECT_EQ(ceiling.tflops, 2.0);
 }
 
-// A long batch and a wide vocabulary would take longer than a ceiling may: they are cut.
-TEST(Ceiling, ProductsAreOfTheModelAndOfBoundedSize) {
+// A rank without memory for the GEMMs leaves no ceiling, whatever earlier runs measured.
+TEST(Ceiling, IsNoneWhereItWasNotMeasured) {
+  EXPECT_EQ(ceiling_of({0.0}, {100.0}).tflops, 0.0);
+  EXPECT_EQ(ceiling_of({100.0, 0.0}, {100.0}).tflops, 0.0);
+}
+
+// All columns, and as many rows as the rate depends on.
+TEST(Ceiling, GemmsAreThoseOfTheModel) {
   ModelShape shape;
   shape.L = 12;
   shape.C = 768;
@@ -55,8 +62,10 @@ TEST(Ceiling, ProductsAreOfTheModelAndOfBoundedSize) {
                                 {1024, 768, 768, 12},
                                 {1024, 768, 3072, 12},
                                 {1024, 3072, 768, 12},
-                                {1024, 768, 8192, 1}}));
-  EXPECT_EQ(sizes(100000)[0], (std::array<int64_t, 4>{2048, 768, 2304, 12}));
+                                {1024, 768, 50304, 1}}));
+  EXPECT_EQ(ceiling_bytes(ComputeType::bf16, gemms_of(shape, 1024)),
+            gemm_workspace_bytes + 2 * (1024 * 3072 + 50304 * 768 + 1024 * 50304));
+  EXPECT_EQ(sizes(100000)[0], (std::array<int64_t, 4>{16384, 768, 2304, 12}));
 }
 
 class Store : public testing::Test {
