@@ -128,8 +128,8 @@ std::string projection_text(const ProjectionReport& report) {
                   static_cast<long long>(batch.micro_batch_size));
   for (const std::string& remark : remarks_of(report))
     text += hanging(std::string(16, ' '), remark);
-  text += "Step            " + format_seconds(time.sec_per_it) + ", 80 % of steps between " +
-          format_seconds(projection.low_s) + " and " + format_seconds(projection.high_s) + "\n";
+  text += "Step            " + format_seconds(time.sec_per_it) + ", 80 % band " +
+          format_seconds(projection.low_s) + " to " + format_seconds(projection.high_s) + "\n";
   for (const auto& [name, seconds] : parts_of(time))
     text += printed("  %-20s%10.4g s %5.1f %%\n", name.c_str(), seconds,
                     100.0 * seconds / time.sec_per_it);

@@ -37,6 +37,7 @@ TEST(Profiles, SayWhereEachFigureComesFrom) {
             equals != std::string::npos && line[0] != '!' &&
             line.find("device =") == std::string::npos &&
             line.find("accelerator =") == std::string::npos) {
+          ASSERT_NE(line.find('!'), std::string::npos) << each.name << ": " << line;
           EXPECT_GT(line.size(), line.find('!') + 5) << each.name << ": " << line;
           EXPECT_EQ(line.find("assum"), std::string::npos) << each.name << ": " << line;
         }

@@ -23,18 +23,18 @@ const std::vector<std::string> a100 = {"a100-40", "a100-80"}, h100 = {"h100"},
                                gpus = {"a100-40", "a100-80", "h100"}, software = {"fsdp"},
                                a64fx = {"a64fx-2.0", "a64fx-2.2"};
 
-// Starts are assumed. They matter where rows say nothing of a figure: those of H100 when it is left
-// out, and the links between nodes when all rows have one node. H100's attention starts at half of
-// A100's share of the peak: its rate is 1.5 times as high (FlashAttention-2 reaches 290 to 300
-// TFLOP/s on H100, github.com/pytorch/benchmark/pull/2296), its peak 3.2 times. Its GEMMs run at
-// the power limit.
+// Starts matter where rows say nothing of a figure: those of H100 when it is left out, and the
+// links between nodes when all rows have one node. Those of H100 have grounds outside of these
+// rows: GEMMs as measured on an H200, the same chip (input/machines/h200.in, shares of the peak at
+// clock_ghz); attention as FlashAttention-2 reaches 290 to 300 of 989 TFLOP/s on H100
+// (github.com/pytorch/benchmark/pull/2296). The others are assumed.
 const std::vector<Fitted> mpt_figures = {{"gemm_efficiency", a100, 0.80},
-                                         {"gemm_efficiency", h100, 0.65},
+                                         {"gemm_efficiency", h100, 0.699},
                                          {"attention_efficiency", a100, 0.80},
-                                         {"attention_efficiency", h100, 0.40},
+                                         {"attention_efficiency", h100, 0.30},
                                          {"attention_ramp", gpus, 128.0},
                                          {"attention_softmax", gpus, 16.0},
-                                         {"fp8_efficiency", h100, 0.65},
+                                         {"fp8_efficiency", h100, 0.667},
                                          {"tile_ramp", gpus, 80.0},
                                          {"jitter", gpus, 0.005},
                                          {"elementwise_factor", software, 1.0},
@@ -114,8 +114,9 @@ struct Errors {
   }
 };
 
-void validate(const char* name, const std::vector<Split>& splits, const Profiles& profiles,
-              const std::vector<Fitted>& figures, bool has_baseline,
+// Whether the mean error of the left-out rows is at most `target`; prints it beside.
+bool validate(const char* name, const std::vector<Split>& splits, const Profiles& profiles,
+              const std::vector<Fitted>& figures, bool has_baseline, double target,
               std::vector<double>& log_errors) {
   Errors model, nearest;
   std::string rows;
@@ -139,8 +140,12 @@ void validate(const char* name, const std::vector<Split>& splits, const Profiles
   if (has_baseline)
     std::printf("; three nearest rows %.1f %%, %.1f %%", 100.0 * nearest.mean(),
                 100.0 * nearest.percentile_95());
+  const bool reached = model.mean() <= target;
+  if (std::isfinite(target))
+    std::printf("; target, mean: %.1f %%%s", 100.0 * target, reached ? "" : ": MISSED");
   std::printf("\n\n");
   std::fflush(stdout);
+  return reached;
 }
 
 // Memory by the profiles as they stand, beside what was published.
@@ -182,8 +187,8 @@ void print_fit(const char* table, const std::vector<PublishedRow>& rows, const P
   Profiles written = profiles;
   Profiles fitted = fit(those(rows, [](const PublishedRow&) { return true; }), profiles, figures);
   std::printf(
-      "%s: %zu figures fitted to times of %zu rows; memory_factor chosen by their memory, "
-      "spread by errors of left-out rows\n",
+      "%s: %zu figures fitted to times of %zu rows, 1 to their memory (memory_factor), 1 to errors "
+      "of left-out rows (spread)\n",
       table, figures.size(), rows.size());
   for (const Fitted& figure : figures) {
     std::printf("  %-22s %-24s start %-8.4g fitted %-8.4g profile %.4g\n", figure.key.c_str(),
@@ -231,19 +236,21 @@ void print_unfilled(const std::vector<PublishedRow>& rows, const Profiles& profi
   std::printf("\n");
 }
 
-void run_fugaku(const std::string& folder) {
+bool run_fugaku(const std::string& folder) {
   Profiles fugaku;
   std::vector<double> errors;
   fugaku.softwares["megatron-a64fx"] = read_software("megatron-a64fx");
   for (const std::string& name : a64fx) fugaku.machines[name] = read_machine(name);
   const std::vector<PublishedRow> nodes = fugaku_rows(folder + "/fugaku_124m.csv");
   print_fit("Fugaku", nodes, fugaku, fugaku_figures);
-  validate("Fugaku, fit up to 64 nodes",
-           {{those(nodes, [](const PublishedRow& r) { return r.ranks <= 64.0; }),
-             those(nodes, [](const PublishedRow& r) { return r.ranks > 64.0; })}},
-           fugaku, fugaku_figures, false, errors);
+  const bool reached =
+      validate("Fugaku, fit up to 64 nodes",
+               {{those(nodes, [](const PublishedRow& r) { return r.ranks <= 64.0; }),
+                 those(nodes, [](const PublishedRow& r) { return r.ranks > 64.0; })}},
+               fugaku, fugaku_figures, false, 0.06, errors);
   print_band(errors, fugaku.softwares.at("megatron-a64fx").spread);
   print_unfilled(fugaku_rows(folder + "/fugaku_124m_unfilled.csv"), fugaku);
+  return reached;
 }
 
 void run_zero(const std::string& folder) {
@@ -256,7 +263,7 @@ void run_zero(const std::string& folder) {
   std::vector<double> errors;
   validate("ZeRO, model size left out",
            leave_out(rows, [](const PublishedRow& r) { return r.model; }), profiles, zero_figures,
-           false, errors);
+           false, INFINITY, errors);
   print_band(errors, profiles.softwares.at("deepspeed").spread);
 }
 
@@ -270,29 +277,30 @@ int run(const std::string& folder) {
   std::printf("Signed error of the projection, of the three nearest rows, row (left out)\n");
   std::vector<double> errors;
   const Software& fsdp = mpt.softwares.at("fsdp");
-  const auto check = [&](const char* name, const std::vector<Split>& splits, double spread) {
+  bool reached = true;
+  const auto check = [&](const char* name, const std::vector<Split>& splits, double spread,
+                         double target) {
     std::vector<double> of_split;
-    validate(name, splits, mpt, mpt_figures, true, of_split);
+    reached = validate(name, splits, mpt, mpt_figures, true, target, of_split) && reached;
     print_band(of_split, spread);
     of_split = over(of_split, spread);
     errors.insert(errors.end(), of_split.begin(), of_split.end());
   };
   check("model size left out", leave_out(rows, [](const PublishedRow& r) { return r.model; }),
-        fsdp.spread);
+        fsdp.spread, 0.04);
   check("fit at 8 GPUs",
         {{those(rows, [](const PublishedRow& r) { return r.ranks == 8.0; }),
           those(rows, [](const PublishedRow& r) { return r.ranks > 8.0; })}},
-        fsdp.spread);
+        fsdp.spread, 0.04);
   check("sequence left out",
         leave_out(rows, [](const PublishedRow& r) { return std::to_string(r.seq_length); }),
-        fsdp.spread);
+        fsdp.spread, 0.035);
   check("GPU type left out", leave_out(rows, [](const PublishedRow& r) { return r.gpu; }),
-        fsdp.spread_elsewhere);
+        fsdp.spread_elsewhere, 0.10);
   std::printf("All splits of MPT: 80 %% bands hold %.0f %% of the left-out rows\n\n",
               within_band(errors));
   run_zero(folder);
-  run_fugaku(folder);
-  return 0;
+  return run_fugaku(folder) && reached ? 0 : 1;
 }
 
 }  // namespace
