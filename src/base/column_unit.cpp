@@ -36,4 +36,13 @@ ColumnUnit seconds_unit(double largest) {
   return {"s", 1.0, 2};
 }
 
+ColumnUnit flop_unit(double largest) {
+  const ColumnUnit units[] = {{"ZFLOP", 1e21, 2}, {"EFLOP", 1e18, 2}, {"PFLOP", 1e15, 2},
+                              {"TFLOP", 1e12, 2}, {"GFLOP", 1e9, 2},  {"MFLOP", 1e6, 2},
+                              {"kFLOP", 1e3, 2}};
+  for (const ColumnUnit& unit : units)
+    if (largest >= unit.size) return unit;
+  return {"FLOP", 1.0, 0};
+}
+
 }  // namespace gptbench

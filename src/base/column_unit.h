@@ -11,7 +11,7 @@ namespace gptbench {
 // "3.00 s", "0.0003 s", "<0.0001 s", "0 s".
 struct ColumnUnit {
   const char* name;
-  double size;  // of the unit, in bytes or s
+  double size;  // of the unit, in bytes, s or FLOP
   int decimals;
 
   std::string text(double value) const;
@@ -22,5 +22,7 @@ struct ColumnUnit {
 // column. Times stay in s however long.
 ColumnUnit bytes_unit(int64_t largest);
 ColumnUnit seconds_unit(double largest);
+// FLOP to ZFLOP, as format_si().
+ColumnUnit flop_unit(double largest);
 
 }  // namespace gptbench

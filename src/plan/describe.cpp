@@ -114,10 +114,13 @@ void describe_flops(std::string& text, const Plan& plan,
       {"exact_recomputed", "recomputed, on top of exact"},
       {"exact_fp8", "of both, GEMMs of fp8 factors"}};
   line(text, "%s", "FLOPs per step, all ranks, by convention");
+  double most = 0.0;
+  for (const auto& [name, count] : flops) most = std::max(most, count);
+  const ColumnUnit unit = flop_unit(most);
   for (const auto& [name, formula] : meaning) {
     if (flops.count(name) == 0) continue;
-    line(text, "  %-16s %12.6e %12s  %s", name, flops.at(name),
-         format_si(flops.at(name), "FLOP").c_str(), formula);
+    line(text, "  %-16s %12.6e %12s  %s", name, flops.at(name), unit.text(flops.at(name)).c_str(),
+         formula);
   }
   const bool full = repeats_forward(plan.config.memory.activation_checkpointing);
   const std::pair<const char*, int64_t> values[] = {{"B", plan.config.batch.global_batch_size},

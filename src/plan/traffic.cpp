@@ -1,8 +1,10 @@
 #include "plan/traffic.h"
 
+#include <algorithm>
 #include <tuple>
 #include <vector>
 
+#include "base/column_unit.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -70,11 +72,15 @@ Traffic traffic_of(const Plan& plan, int64_t ranks_per_node) {
 }
 
 std::string traffic_text(const Traffic& traffic, int64_t ranks_per_node) {
+  double most = 0.0;
+  for (const auto& [axis, bytes] : traffic)
+    most = std::max({most, bytes.within_bytes, bytes.between_bytes});
+  const ColumnUnit unit = bytes_unit(static_cast<int64_t>(most));
   std::string text =
       printed("%-32s%16s%16s\n", "Bytes sent per step, all ranks", "within nodes", "between nodes");
   for (const auto& [axis, bytes] : traffic)
-    text += printed("  %-30s%16s%16s\n", name_of(axis), format_si(bytes.within_bytes, "B").c_str(),
-                    format_si(bytes.between_bytes, "B").c_str());
+    text += printed("  %-30s%16s%16s\n", name_of(axis), unit.text(bytes.within_bytes).c_str(),
+                    unit.text(bytes.between_bytes).c_str());
   if (traffic.empty()) text += "  none\n";
   return text + printed("  %lld rank%s per node; collectives counted as rings in rank order\n",
                         static_cast<long long>(ranks_per_node), ranks_per_node == 1 ? "" : "s");

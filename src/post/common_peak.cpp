@@ -1,6 +1,7 @@
 #include "post/common_peak.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -101,14 +102,20 @@ void share_ceilings(std::vector<LoadedRun>& runs) {
       ceilings.steady.push_back(run.record.summary.peak.tflops);
   }
   for (auto& [group, shares] : groups) unite_if_they_agree(shares);
+  const auto source_of = [](const RunCeilings& ceilings, double peak) -> std::string {
+    if (ceilings.runs == 1 || ceilings.steady.empty()) return peak_source::measured;
+    double spread = 0.0;
+    for (const double each : ceilings.steady)
+      spread = std::max(spread, std::abs(each / peak - 1.0));
+    return printed("median of the measured GEMM ceilings of %zu of %s", ceilings.steady.size(),
+                   runs_text(ceilings.runs).c_str()) +
+           (ceilings.steady.size() > 1 ? printed(", within %.1f %%", 100.0 * spread) : "");
+  };
   for (LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
     const RunCeilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
-    set_peak(run.record.summary, median(ceilings.steady),
-             ceilings.runs == 1 || ceilings.steady.empty()
-                 ? peak_source::measured
-                 : printed("median of the measured GEMM ceilings of %zu of %s",
-                           ceilings.steady.size(), runs_text(ceilings.runs).c_str()));
+    const double peak = median(ceilings.steady);
+    set_peak(run.record.summary, peak, source_of(ceilings, peak));
   }
 }
 

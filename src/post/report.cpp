@@ -144,16 +144,20 @@ std::string verdict_of(const RunView& run) {
   return run.counts() ? run.record().outcome.verdict : run.outcome();
 }
 
+std::string rules_of(const RunView& run) {
+  const std::string rules = rules_text(run.record());
+  return rules.empty() ? "" : element("p", xml("Rules " + rules));
+}
+
 std::string verdict_line(const RunView& run) {
   const std::string verdict = verdict_of(run);
   const bool valid = verdict == "VALID";
-  const std::string rules = rules_text(run.record());
   return element("p", std::string("<span class=\"") + (valid ? "good" : "bad") + "\">" +
                           xml(verdict) + "</span>" +
                           xml(run.record().outcome.reason.empty()
                                   ? ""
                                   : ": " + run.record().outcome.reason)) +
-         (rules.empty() ? "" : element("p", xml("Rules " + rules)));
+         rules_of(run);
 }
 
 // A figure of a file, which may be any number, as a whole one.
@@ -389,6 +393,7 @@ std::string report_page(const Runs& runs, const PlotOptions& options) {
                                element("p", xml(subtitle_of(runs)), "class=\"soft\"")) +
          "<main>\n" + section("Result", headline_of(runs)) +
          section("Table", tables, broad ? "class=\"broad\"" : "") +
+         section("Rules", runs.size() > 1 ? for_each_run(runs, rules_of) : "") +
          section("Keys that were set", for_each_run(runs, keys_set)) +
          section("Pictures", pictures_of(runs, options)) +
          section("Checkpoints", for_each_run(runs, checkpoints_of)) +

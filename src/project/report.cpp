@@ -1,7 +1,9 @@
 #include "project/report.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/column_unit.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -9,6 +11,7 @@
 #include "plan/traffic.h"
 #include "project/clock.h"
 #include "project/links.h"
+#include "record/flops.h"
 
 namespace gptbench {
 namespace {
@@ -147,13 +150,15 @@ std::string projection_text(const ProjectionReport& report) {
                  ? printed(", of %.2f GiB\n", projection.host_limit_bytes / bytes_per_gib)
                  : "; the machine's profile has no limit of it (host_memory_gib)\n");
   if (!plan.costs.comm.empty()) text += "Messages of rank 0\n";
+  int64_t most_bytes = 0;
+  for (const CommTotal& each : plan.costs.comm) most_bytes = std::max(most_bytes, each.bytes);
+  const ColumnUnit payload = bytes_unit(most_bytes);
   for (const CommTotal& each : plan.costs.comm) {
     const GroupShape group =
         shape_of(plan.grid, plan.rank, each.axis, ranks_per_node(report.machine));
-    text +=
-        printed("  %-10s %-15s%8s of payload, %lld ranks, %lld per node\n", name_of(each.axis),
-                spec_of(each.kind).name, format_si(static_cast<double>(each.bytes), "B").c_str(),
-                static_cast<long long>(group.ranks), static_cast<long long>(group.per_node));
+    text += printed("  %-10s %-15s%12s of payload, %lld ranks, %lld per node\n", name_of(each.axis),
+                    spec_of(each.kind).name, payload.text(each.bytes).c_str(),
+                    static_cast<long long>(group.ranks), static_cast<long long>(group.per_node));
   }
   if (!plan.costs.comm.empty())
     text += traffic_text(traffic_of(report), ranks_per_node(report.machine));
@@ -169,12 +174,14 @@ std::string projection_text(const ProjectionReport& report) {
                     budget.mwh > 0.0 ? printed("%.4g MWh", budget.mwh).c_str()
                                      : "energy unknown (node_kw = 0)");
   }
-  return text + printed(
-                    "GPTBENCH projection sec_per_it=%.6g low=%.6g high=%.6g tokens_per_s=%.6g "
-                    "mfu=%.4f memory_bytes=%.0f fits=%s machine=%s software=%s\n",
-                    time.sec_per_it, projection.low_s, projection.high_s, projection.tokens_per_s,
-                    projection.mfu, projection.memory_bytes, projection.fits() ? "yes" : "no",
-                    machine.c_str(), software.c_str());
+  return text +
+         printed(
+             "GPTBENCH projection sec_per_it=%.6g low=%.6g high=%.6g tokens_per_s=%.6g "
+             "mfu=%.4f memory_bytes=%.0f fits=%s machine=%s software=%s",
+             time.sec_per_it, projection.low_s, projection.high_s, projection.tokens_per_s,
+             projection.mfu, projection.memory_bytes, projection.fits() ? "yes" : "no",
+             machine.c_str(), software.c_str()) +
+         utilisation_key(projection.mfu, projection.hfu) + "\n";
 }
 
 std::string projection_json(const ProjectionReport& report) {

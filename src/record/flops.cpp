@@ -54,4 +54,9 @@ std::string impossible_utilisation(double mfu, double hfu, const std::string& co
          "the peak is too low";
 }
 
+std::string utilisation_key(double mfu, double hfu) {
+  if (impossible_utilisation(mfu, hfu).empty()) return "";
+  return std::string(" warning=") + (mfu > 1.0 ? "mfu" : "hfu") + "_above_100_percent";
+}
+
 }  // namespace gptbench

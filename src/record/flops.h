@@ -41,4 +41,7 @@ std::string reason_without_mfu(const Summary& summary);
 // possible. It stands wherever they are printed. convention: of the FLOPs, where it is known.
 std::string impossible_utilisation(double mfu, double hfu, const std::string& convention = "");
 
+// The same at the end of a line GPTBENCH: " warning=mfu_above_100_percent", or of hfu.
+std::string utilisation_key(double mfu, double hfu);
+
 }  // namespace gptbench

@@ -401,10 +401,7 @@ std::string last_line(const Record& record, const std::string& result_file) {
          figure("%.6g", flops.model_tflops_per_device * static_cast<double>(s.world_size), known) +
          " convention=" + flops.convention + (type.empty() ? "" : " precision=" + type) +
          " mfu=" + figure("%.4f", flops.mfu, known && flops.mfu > 0.0) +
-         (!known || impossible_utilisation(flops.mfu, flops.hfu).empty()
-              ? ""
-              : std::string(" warning=") + (flops.mfu > 1.0 ? "mfu" : "hfu") +
-                    "_above_100_percent") +
+         (known ? utilisation_key(flops.mfu, flops.hfu) : "") +
          // A loss that is not finite has no digits ("-nan" would depend on the C library).
          " loss=" +
          figure("%.6f", s.convergence.final_loss,

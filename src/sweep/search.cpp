@@ -9,6 +9,7 @@
 #include "io/file_bytes.h"
 #include "project/layout.h"
 #include "project/report.h"
+#include "record/flops.h"
 #include "run/search_line.h"
 #include "run/signals.h"
 
@@ -111,6 +112,7 @@ std::string search_text(const SearchReport& report) {
   for (size_t k = 0; k < search.best.size(); ++k) text += row_text(k + 1, search.best[k]);
   if (!search.best.empty())
     text += "order: the axes t, c, p, d; ranks follow each other along the first\n";
+  std::string warning;
   text += "GPTBENCH search layouts=" + std::to_string(search.layouts) +
           " fit=" + std::to_string(search.fitting);
   if (search.best.empty()) {
@@ -119,8 +121,9 @@ std::string search_text(const SearchReport& report) {
     const Projection& best = search.best.front().projection;
     text += printed(" sec_per_it=%.6g mfu=%.4f memory_bytes=%.0f", best.time.sec_per_it, best.mfu,
                     best.memory_bytes);
+    warning = utilisation_key(best.mfu, best.hfu);
   }
-  return text + " machine=" + machine + " software=" + software + "\n";
+  return text + " machine=" + machine + " software=" + software + warning + "\n";
 }
 
 std::string search_json(const SearchReport& report) {
@@ -195,6 +198,7 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
                          found.projection.time.sec_per_it, found.projection.low_s,
                          found.projection.high_s, 100.0 * found.projection.mfu,
                          found.projection.memory_bytes / gib)) +
+         (found.projection.peak_note.empty() ? "" : comment(found.projection.peak_note + ".")) +
          deck_text(with_settings(report.deck, settings));
 }
 

@@ -19,6 +19,9 @@ TEST(ColumnUnit, IsThatOfTheLargestValue) {
   EXPECT_STREQ(seconds_unit(1e-3).name, "ms");
   EXPECT_STREQ(seconds_unit(1.0).name, "s");
   EXPECT_STREQ(seconds_unit(7200.0).name, "s");
+  EXPECT_STREQ(flop_unit(0.0).name, "FLOP");
+  EXPECT_STREQ(flop_unit(999e9).name, "GFLOP");
+  EXPECT_EQ(flop_unit(1e12).text(2.5e9), "0.0025 TFLOP");
 }
 
 // As the formats of single values print it, up to a hundred seconds.

@@ -31,7 +31,7 @@ TEST(CommonPeak, IsTheMedianOfSteadyCeilings) {
     EXPECT_EQ(run.record.summary.peak.tflops, 100.0);
     EXPECT_DOUBLE_EQ(run.record.summary.flops.mfu, 0.6);
     EXPECT_EQ(run.record.summary.peak.source,
-              "median of the measured GEMM ceilings of 3 of 4 runs");
+              "median of the measured GEMM ceilings of 3 of 4 runs, within 20.0 %");
   }
   std::vector<LoadedRun> single = {run_with(80)};
   share_ceilings(single);
@@ -66,7 +66,7 @@ TEST(CommonPeak, IsOfAllRanksPerNodeWhoseCeilingsAgree) {
   for (size_t r = 0; r < runs.size(); ++r)
     EXPECT_EQ(runs[r].record.summary.peak.tflops, peaks[r]) << r;
   const std::string of_all =
-      "peak 101 TFLOP/s (median of the measured GEMM ceilings of 2 of 3 runs)";
+      "peak 101 TFLOP/s (median of the measured GEMM ceilings of 2 of 3 runs, within 1.0 %)";
   EXPECT_EQ(peaks_of({RunView(runs[0].record), RunView(runs[1].record), RunView(runs[2].record)}),
             of_all);
   EXPECT_TRUE(has(compare_groups({{runs[0]}, {runs[1]}}, 1.5), "\nMFU (%)"));

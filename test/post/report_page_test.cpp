@@ -45,6 +45,16 @@ TEST(ReportPage, HighestThroughputOfAReport) {
   EXPECT_EQ(report_page({RunView(a), RunView(b)}).find("Highest throughput"), std::string::npos);
 }
 
+// A page of several runs says of each which rules it broke, as a page of one does in its headline.
+TEST(ReportPage, RulesThatRunsBroke) {
+  Record a = on(2, 300), b = on(2, 400);
+  b.summary.rules.outcome = "not met";
+  b.summary.rules.broken = "12 s of 600 s";
+  for (const Runs& runs : {Runs{RunView(b)}, Runs{RunView(a), RunView(b)}})
+    EXPECT_TRUE(has(report_page(runs), ": 12 s of 600 s</p>"));
+  EXPECT_FALSE(has(report_page({RunView(a), RunView(a)}), "<h2>Rules</h2>"));
+}
+
 // Deck keys on a page: what was set, with values of several lines as a whole.
 TEST(ReportPage, KeysOfAReport) {
   Record r = made_record();

@@ -50,6 +50,9 @@ TEST(Flops, UtilisationsThatCannotBe) {
        {impossible_utilisation(1.1, 1.1, "mpt"), impossible_utilisation(1.1, 1.1, "exact"),
         impossible_utilisation(0.9, 1.2, "causal")})
     EXPECT_NE(text.find("the convention counts work that is not done, or"), std::string::npos);
+  EXPECT_EQ(utilisation_key(1.0, 1.0), "");
+  EXPECT_EQ(utilisation_key(1.1, 1.2), " warning=mfu_above_100_percent");
+  EXPECT_EQ(utilisation_key(0.9, 1.2), " warning=hfu_above_100_percent");
 }
 
 }  // namespace

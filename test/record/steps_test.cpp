@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "record/flops.h"
+
 namespace gptbench {
 namespace {
 
@@ -88,6 +90,24 @@ TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
 }
 
 // The total of all devices, whatever the deck's convention.
+// Of a measured ceiling that varies by more than 3 % no utilisation is taken; of any other peak it
+// is.
+TEST(Steps, UtilisationNeedsASteadyCeiling) {
+  Summary s;
+  s.flops.model_tflops_per_device = 50.0;
+  s.flops.hardware_tflops_per_device = 60.0;
+  s.gemm_ceiling = {100.0, 0.029};
+  set_peak(s, 100.0, peak_source::measured);
+  EXPECT_DOUBLE_EQ(s.flops.mfu, 0.5);
+  EXPECT_DOUBLE_EQ(s.flops.hfu, 0.6);
+  s.gemm_ceiling.spread = 0.031;
+  set_peak(s, 100.0, peak_source::measured);
+  EXPECT_EQ(s.flops.mfu, 0.0);
+  EXPECT_EQ(s.flops.hfu, 0.0);
+  set_peak(s, 100.0, peak_source::deck);
+  EXPECT_DOUBLE_EQ(s.flops.mfu, 0.5);
+}
+
 TEST(Steps, TheFigureOfMeritIsTheTotalByCausal) {
   Record r = record_of_seven_steps();
   r.summary.flops.per_step["causal"] = 27e12;
