@@ -158,7 +158,7 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
   if (has(gflops_per_watt))
     columns.push_back({"GFLOPS/W", figures(gflops_per_watt, decimals(2, 3)), true, true});
   if (has(held_out_loss))
-    columns.push_back({"Held-out loss", figures(held_out_loss, decimals(3, 3))});
+    columns.push_back(in_unit("nat", {"Held-out loss", figures(held_out_loss, decimals(3, 3))}));
   if (has(time_to_target))
     columns.push_back({"To target (s)", figures(time_to_target, decimals(1, 3))});
   columns.push_back({"Verdict", verdict_cell, false});

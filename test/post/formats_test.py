@@ -184,7 +184,7 @@ def rows_of(record):
         known["native"] = {
             "Energy (J/token)": s["energy_j_per_token"], "Tokens/J": 1 / s["energy_j_per_token"],
             "GFLOPS/W": 1e3 * own / ranks / s["power_w"],
-            "Held-out loss": s["held_out_loss"], "To target (s)": s["time_to_target_s"],
+            "Held-out loss (nat)": s["held_out_loss"], "To target (s)": s["time_to_target_s"],
         }
         waits_s = sum(steps["checkpoint_s"])
         known["checkpoint"] = {

@@ -31,6 +31,13 @@ assert [row[1] for row in rows] == ["%.4g" % each["sec_per_it"] for each in foun
 PY
 best=$(sed -n 's/.* sec_per_it=\([^ ]*\) .*/\1/p' text)
 
+# A peak that is too low is marked wherever the utilisation of it stands.
+run 0 --search "${searched[@]}" output.peak_tflops=1e-6 --top 1 --write-decks "$decks/low"
+tail -1 out | grep -q ' warning=mfu_above_100_percent$' || fail "no warning of a search"
+tr -d '!\n' <"$decks/low/tiny-layout1.in" | tr -s ' ' | grep -q 'WARNING: MFU above 100 %' || fail "no warning in a deck"
+run 0 --project "$decks/low/tiny-layout1.in" --machine a100-80 --software gptbench --ranks 4
+tail -1 out | grep -q ' warning=mfu_above_100_percent$' || fail "no warning of a projection"
+
 # The decks: --plan takes them, and the first one is projected to the time of the search.
 for k in 1 2 3; do
   run 0 --plan "$decks/best/tiny-layout$k.in" --ranks 4
