@@ -67,6 +67,30 @@ grep -Eqx "\[2/6\] tiny-2  OOM  $time; about $time left" out || fail "progress: 
 grep -Eqx "\[6/6\] tiny-6  OK  $time, [0-9,]+ tokens/s" out || fail "progress: $(grep tiny-6 out)"
 [ "$(grep -Fc '<a b; echo no><-->' started)" -eq 6 ] || fail "argument vector: $(cat started)"
 
+# The list as JSON says of each row what the record of its result does.
+sweeps 0 "$decks/all.in" --list --format json
+GPTPOST="$GPTPOST" python3 - out "$work" <<'END' || fail "the list is not what the rows' results say"
+import json, os, subprocess, sys
+listed = json.load(open(sys.argv[1]))
+rows = listed["rows"]
+assert listed["name"] == "tiny" and listed["directory"] == "output/tiny" and len(rows) == 7
+assert [row["number"] for row in rows] == list(range(1, 8))
+assert listed["left_out"] == sum(row["left_out"] is not None for row in rows) == 1
+for row in rows:
+    if row["left_out"] is not None:
+        continue
+    file = os.path.join(sys.argv[2], listed["directory"], row["name"], "result.h5")
+    record = json.loads(subprocess.run([os.environ["GPTPOST"], "show", "--format", "json", file],
+                                       check=True, capture_output=True, text=True).stdout)
+    config, summary = record["config"], record["summary"]
+    assert config["run"]["name"] == row["name"], row
+    assert (summary["world_size"], summary["nodes"]) == (row["ranks"], row["nodes"]), row
+    for column, value in row["values"].items():
+        groups = [column.split(".")[0]] if "." in column else list(config)
+        of_record = [config[group][column.split(".")[-1]] for group in groups if column.split(".")[-1] in config[group]]
+        assert len(of_record) == 1 and (value == "-" or value == of_record[0]), (row, column, of_record)
+END
+
 # Again: every row is there. A row whose deck has changed runs again, and so does an outcome asked for.
 sweeps 0 "$decks/all.in"
 [ "$(wc -l <started)" -eq 6 ] || fail "rows ran again: $(cat started)"
