@@ -1,5 +1,5 @@
 #!/bin/sh
-# calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--quick] [KEY=VALUE ...]
+# calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--other] [--quick] [KEY=VALUE ...]
 # How well the profile of `gptbench --calibrate` predicts this machine. For 1 and 2 ranks: calibrates
 # without a deck, S seconds (default 420), and runs ten decks, none of which the profile has seen, in P
 # passes (default 1), half of them, rounded down, before the calibration. Prints for each deck the mean of
@@ -8,11 +8,12 @@
 # region or in communication (the rest are gaps between operations), and "covered", the part of it that limits
 # at the profile's rates, launches, shapes, imbalance, bubble and messages account for. Then the errors' mean size and
 # the largest, and the least shares. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations
-# 14. --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
+# 14. --other takes ten decks whose widths and rows are not those of the default grid. --quick makes the models
+# tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu
 
 usage() {
-  echo "usage: calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--quick] [KEY=VALUE ...]" >&2
+  echo "usage: calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--other] [--quick] [KEY=VALUE ...]" >&2
   exit 2
 }
 [ $# -ge 1 ] || usage
@@ -20,12 +21,14 @@ build=$1
 shift
 seconds=420
 passes=1
+list=usual
 keys=
 replaced='^$' # what --quick takes out of a row
 while [ $# -gt 0 ]; do
   case $1 in
     --seconds) shift; [ $# -gt 0 ] || usage; seconds=$1 ;;
     --passes) shift; [ $# -gt 0 ] || usage; passes=$1 ;;
+    --other) list=other ;;
     --quick)
       replaced='model\.[a-z_]*=[^ ]* *'
       keys="$keys model.num_layers=1 model.hidden_size=32 model.num_attention_heads=2 model.seq_length=32 model.vocab_size=101"
@@ -45,7 +48,7 @@ printf '&run name = "row" steps = 6 warmup_steps = 2 verify = .false. /\n&output
 
 last() { sed -n 's/^GPTBENCH .* '"$2"'=\([^ ]*\).*/\1/p' "$1" | tail -n 1; }
 
-cat >"$work/decks" <<END
+cat >"$work/usual" <<END
 model.preset=gpt2-124m model.seq_length=256 model.num_layers=4
 model.preset=gpt2-124m model.seq_length=512 model.num_layers=3
 model.preset=gpt2-124m model.seq_length=1024 model.num_layers=2
@@ -57,6 +60,19 @@ model.preset=llama-7b model.hidden_size=512 model.num_attention_heads=8 model.nu
 model.preset=mpt-125m model.seq_length=512 model.num_layers=4 parallel.zero_stage=3
 model.preset=bert-345m model.seq_length=256 model.num_layers=2
 END
+cat >"$work/other" <<END
+model.preset=gpt2-124m model.hidden_size=640 model.num_attention_heads=10 model.seq_length=384 model.num_layers=4
+model.preset=gpt2-124m model.hidden_size=896 model.num_attention_heads=14 model.seq_length=320 model.num_layers=2
+model.preset=gpt2-124m model.hidden_size=384 model.num_attention_heads=6 model.seq_length=1536 model.num_layers=2
+model.preset=gpt2-124m model.seq_length=768 model.num_layers=2
+model.preset=gpt2-124m model.seq_length=640 model.num_layers=2 precision.compute=bf16
+model.preset=gpt2-355m model.seq_length=384 model.num_layers=2 memory.activation_checkpointing=full
+model.preset=llama-7b model.hidden_size=640 model.num_attention_heads=10 model.num_kv_heads=10 model.ffn_hidden_size=1728 model.seq_length=384 model.num_layers=3
+model.preset=llama-7b model.hidden_size=896 model.num_attention_heads=14 model.num_kv_heads=2 model.ffn_hidden_size=2432 model.seq_length=192 model.num_layers=3
+model.preset=mpt-125m model.hidden_size=576 model.num_attention_heads=9 model.seq_length=448 model.num_layers=4 parallel.zero_stage=2
+model.preset=bert-345m model.hidden_size=896 model.num_attention_heads=14 model.seq_length=320 model.num_layers=2
+END
+mv "$work/$list" "$work/decks"
 
 # Keys of ROW, a line of the list above, as words.
 # shellcheck disable=SC2046,SC2086  # words
