@@ -99,7 +99,7 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(within_efficiency, positive, "share of a link's bandwidth within a node that messages reach") \
   X(between_efficiency, positive, "the same between nodes")
 #define GPTBENCH_SPREAD_KEYS(X)                                                                \
-  X(spread, not_negative, "of ln(projected / measured time): +-1.28 of it hold about 80 % of rows that were not fitted") \
+  X(spread, not_negative, "scale of ln(projected / measured time): +-1.28 times it holds about 80 % of rows that were not fitted") \
   X(spread_per_doubling, not_negative, "added to it by each doubling of the ranks beyond known_ranks") \
   X(known_ranks, count, "largest number of ranks among the rows that the profile was fitted to") \
   X(spread_elsewhere, optional, "spread on other devices than known_devices") \

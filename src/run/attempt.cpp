@@ -56,7 +56,7 @@ void set_ceiling(const Session& session, const Plan& plan, RunParts& parts) {
   parts.gemm_ceiling = ceiling_of(parts.measured_ceilings, CeilingStore().read(key));
 }
 
-// "; of 3 earlier runs: 0.0933 to 0.0947 TFLOP/s", on rank 0; "" where none is kept.
+// What is kept of earlier runs, on rank 0: "; of 3 earlier runs: 0.0933 to 0.0947 TFLOP/s", or "".
 std::string kept_ceilings(const Session& session, const Plan& plan) {
   if (session.world.rank() != 0) return "";
   const std::vector<double> kept =

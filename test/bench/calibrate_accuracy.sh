@@ -8,7 +8,7 @@
 # region or in communication (the rest are gaps between operations), and "covered", the part of it that limits
 # at the profile's rates, launches, shapes, imbalance, bubble and messages account for. Then the errors' mean size and
 # the largest, and the least shares. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations
-# 14. --other takes ten decks whose widths and rows are not those of the default grid. --quick makes the models
+# 14. --other takes ten decks whose widths or rows are not in the default grid. --quick makes the models
 # tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu
 

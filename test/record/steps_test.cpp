@@ -89,9 +89,7 @@ TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
   EXPECT_EQ(s.convergence.time_to_target_s, 1100.25);
 }
 
-// The total of all devices, whatever the deck's convention.
-// Of a measured ceiling that varies by more than 3 % no utilisation is taken; of any other peak it
-// is.
+// A measured ceiling that varies by more than 3 % gives no utilisation; any other peak does.
 TEST(Steps, UtilisationNeedsASteadyCeiling) {
   Summary s;
   s.flops.model_tflops_per_device = 50.0;
@@ -108,6 +106,7 @@ TEST(Steps, UtilisationNeedsASteadyCeiling) {
   EXPECT_DOUBLE_EQ(s.flops.mfu, 0.5);
 }
 
+// The total of all devices, whatever the deck's convention.
 TEST(Steps, TheFigureOfMeritIsTheTotalByCausal) {
   Record r = record_of_seven_steps();
   r.summary.flops.per_step["causal"] = 27e12;

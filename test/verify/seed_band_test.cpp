@@ -204,7 +204,7 @@ double trained_loss(const SmallModel& model, int seed, Device& device, MpiWorld*
 
 class LossBand {
  public:
-  // Of `model` trained on this rank.
+  // Trains `model` once per seed on this rank, with the sound kernels of the host.
   explicit LossBand(const SmallModel& model) {
     BrokenDevice sound(nullptr, false);
     std::vector<double> losses;
@@ -216,7 +216,7 @@ class LossBand {
     half_width_ = student * std::sqrt(squares / (seeds - 1) * (1.0 + 1.0 / seeds));
   }
 
-  // As SeedBand::distance(), of one model.
+  // Distance of one model's loss, as SeedBand::distance().
   double distance(const SmallModel& model, Device& device, MpiWorld* world,
                   bool tf32 = false) const {
     const double loss = trained_loss(model, seeds + 1, device, world, tf32);
@@ -295,7 +295,7 @@ TEST(LossBand, HoldsDecompositionsAndPrecisions) {
 
 TEST(LossBand, LeavesModelsOutsideThatDoNotLearn) {
   MpiWorld world(nullptr, nullptr);
-  if (world.size() > 1) GTEST_SKIP() << "kernels are broken on one rank";
+  if (world.size() > 1) GTEST_SKIP() << "one rank is enough: verify_seed_band_n1";
   const SmallModel m = banded_model("bf16");
   const LossBand band(m);
   for (const BrokenKernel& each : broken_kernels()) {
@@ -313,7 +313,7 @@ TEST(LossBand, LeavesModelsOutsideThatDoNotLearn) {
 // than the rounding of fp8, 6 %, and a run in fp8 does not find them.
 TEST(SeedBand, LeavesBrokenKernelsOutside) {
   MpiWorld world(nullptr, nullptr);
-  if (world.size() > 1) GTEST_SKIP() << "kernels are broken on one rank";
+  if (world.size() > 1) GTEST_SKIP() << "one rank is enough: verify_seed_band_n1";
   int kernels = 0, outside = 0;
   const auto judge = [&](const SeedBand& band, const SmallModel& m,
                          const std::vector<BrokenKernel>& broken) {
