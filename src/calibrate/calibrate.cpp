@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "calibrate/fit_machine.h"
+#include "calibrate/gemm_cases.h"
 #include "calibrate/measure_kernels.h"
 #include "calibrate/measure_messages.h"
 #include "calibrate/time_share.h"
@@ -47,8 +48,8 @@ std::string default_deck(int64_t ranks) {
 struct TypeCases {
   ComputeType type = ComputeType::fp32;
   Plan plan;  // of this rank
-  std::vector<GemmCase> gemms;
-  std::vector<GemmCase> fp8_gemms;  // of a deck in fp8, beside the same in bf16
+  GemmCases gemms;
+  GemmCases fp8_gemms;  // of a deck in fp8, beside the same in bf16
   std::vector<AttentionCase> attention;
   ArrayCase arrays;
 };
@@ -67,37 +68,6 @@ ComputeType compute_of(Precision type) {
                                    : ComputeType::fp32;
 }
 
-// Layers, in and out of the feed-forward part, and heads of vocabularies. Hidden sizes are powers
-// of two and others: rows of 1,024 or 2,048 elements all begin at the same offset of a page, and
-// some libraries are slower for them. Both feed-forward GEMMs are measured only where they are
-// narrow and cost little; of wider ones the second stands for the first as well. The last case is a
-// vocabulary that is a power of two; it stands for other numbers of rows as well.
-std::vector<GemmCase> default_gemms() {
-  std::vector<GemmCase> cases;
-  for (const int64_t rows : {256, 512, 1024, 4096}) {
-    for (const int64_t hidden : {256, 512, 768, 1024, 1536, 2048, 4096, 8192}) {
-      cases.push_back({rows, 3 * hidden, hidden});
-      cases.push_back({rows, hidden, hidden});
-      cases.push_back({rows, hidden, 4 * hidden});
-      if (hidden <= 512) cases.push_back({rows, 4 * hidden, hidden});
-    }
-    for (const int64_t hidden : {256, 512, 768, 1024, 2048}) cases.push_back({rows, 50304, hidden});
-  }
-  cases.push_back({256, 32768, 256});
-  return cases;
-}
-
-// By cost: where time is short, the large ones are left out. The head is the largest of most
-// models, and counts a quarter.
-void sort_by_cost(std::vector<GemmCase>& cases) {
-  const auto cost = [](const GemmCase& each) {
-    const bool is_head = each.columns > 4 * each.inner;
-    return (is_head ? 0.25 : 1.0) * each.flops();
-  };
-  std::sort(cases.begin(), cases.end(),
-            [&](const GemmCase& a, const GemmCase& b) { return cost(a) < cost(b); });
-}
-
 // One sequence does not fill a GPU; a host computes them one after another.
 std::vector<AttentionCase> default_attention(DeviceKind device) {
   constexpr int64_t positions = 16384;
@@ -111,21 +81,17 @@ std::vector<AttentionCase> default_attention(DeviceKind device) {
 // GEMMs and attention of a step of the deck, forward; the gradients have the same sizes. The first
 // and the last rank hold the first and the last pipeline stage, which has the head.
 void add_cases_of(const Plan& own, TypeCases& cases) {
-  using Sizes = std::set<std::tuple<int64_t, int64_t, int64_t>>;
-  Sizes sizes, in_fp8;
   for (const int64_t rank : {int64_t{0}, own.grid.size() - 1}) {
     const Plan plan = make_plan(own.config, own.grid.size(), rank, own.device);
     for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t) {
       const Op& op = plan.ops[static_cast<size_t>(index)];
       const int64_t R = rows_of(op, rows);
       if (without_gelu(op.kind) != OpKind::linear_forward || R == 0) return;
-      const std::tuple size(R, op.as<GemmSize>().N, op.as<GemmSize>().K);
-      sizes.insert(size);
-      if (op.has(Slot::left_scale)) in_fp8.insert(size);
+      const GemmCase size{R, op.as<GemmSize>().N, op.as<GemmSize>().K};
+      cases.gemms.add(size);
+      if (op.has(Slot::left_scale)) cases.fp8_gemms.add(size);
     });
   }
-  for (const auto& [R, N, K] : sizes) cases.gemms.push_back({R, N, K});
-  for (const auto& [R, N, K] : in_fp8) cases.fp8_gemms.push_back({R, N, K});
   const int64_t sequences =
       own.config.run.device == DeviceKind::cuda ? own.micro_batches.rows / own.T_local() : 1;
   cases.attention = {{sequences, own.T_local(), own.local.H, own.shape.D}};
@@ -147,8 +113,6 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
     cases.attention = default_attention(device.info().kind);
   }
   for (AttentionCase& each : cases.attention) each.causal = plan.shape.family.causal;
-  sort_by_cost(cases.gemms);
-  sort_by_cost(cases.fp8_gemms);
   cases.arrays = {has_deck                                 ? plan.micro_batches.rows
                   : device.info().kind == DeviceKind::cuda ? 65536
                                                            : 8192,
@@ -315,7 +279,7 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
                    (axes.empty() ? 0.0 : overlap_weight);
   for (const TypeCases& each : types)
     weights += gemm_weight + attention_weight + array_weight +
-               (each.fp8_gemms.empty() ? 0.0 : gemm_weight);
+               (each.fp8_gemms.size() > 0 ? gemm_weight : 0.0);
   Phases phases(world, console, setup.limit_s, weights);
   Measured measured;
   measured.has_deck = setup.has_deck;
@@ -332,7 +296,7 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
     // Behind those, which seldom take their part of the time.
     phases.run("GEMMs" + in, gemm_weight,
                [&](double s) { return bench.gemms(each.type, each.gemms, s); });
-    if (!each.fp8_gemms.empty())
+    if (each.fp8_gemms.size() > 0)
       phases.run("GEMMs in fp8", gemm_weight,
                  [&](double s) { return bench.fp8_gemms(each.fp8_gemms, s); });
   }

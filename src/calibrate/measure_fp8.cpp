@@ -113,12 +113,13 @@ class Fp8Layer {
 
 }  // namespace
 
-LeftOut KernelBench::fp8_gemms(const std::vector<GemmCase>& cases, double seconds) {
+LeftOut KernelBench::fp8_gemms(GemmCases cases, double seconds) {
   const KernelTable& kernels = device_.kernels(compute);
-  TimeShare share(world_, seconds, 3 * static_cast<int64_t>(cases.size()));
+  TimeShare share(world_, seconds, 3 * cases.size());
   const DeviceArray scratch(device_, *queue_, compute, gemm_workspace_bytes / 4, DType::f32,
                             Fill::zeros);
-  for (const GemmCase& c : cases) {
+  while (const std::optional<GemmCase> next = cases.take()) {
+    const GemmCase& c = *next;
     const int64_t R = c.rows, N = c.columns, K = c.inner;
     // Bytes per element: x, dy and the weight have two fp8 copies (1 each) and, while those are
     // made, a bf16 array (2), whose room the bf16 result takes later; the weight gradient is f32

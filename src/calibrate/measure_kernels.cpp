@@ -87,14 +87,16 @@ void KernelBench::add(KernelRate rate, const CallTime& mine) {
   result_.kernels.push_back(rate);
 }
 
-void KernelBench::add(TimeShare& share, const KernelRate& rate, const std::function<void()>& call,
-                      const std::optional<DeviceArrays>& in_cache, Queue* queue) {
+double KernelBench::add(TimeShare& share, const KernelRate& rate, const std::function<void()>& call,
+                        const std::optional<DeviceArrays>& in_cache, Queue* queue) {
   const bool is_cold = cold_caches_.has_any() && in_cache.has_value();
   const double work = rate.flops > 0.0 ? rate.flops : rate.bytes > 0.0 ? rate.bytes : 1.0;
   const std::optional<CallTime> mine = share.time(
       queue != nullptr ? *queue : *queue_, call, false,
       is_cold ? [&] { cold_caches_.prepare(*in_cache); } : std::function<void()>(), work);
-  if (mine) add(rate, *mine);
+  if (!mine) return 0.0;
+  add(rate, *mine);
+  return world_.max(mine->time_s);
 }
 
 LeftOut KernelBench::rounds(ComputeType type, double seconds) {
@@ -129,13 +131,14 @@ LeftOut KernelBench::rounds(ComputeType type, double seconds) {
   return {};
 }
 
-LeftOut KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases, double seconds) {
+LeftOut KernelBench::gemms(ComputeType type, GemmCases cases, double seconds) {
   const DType A = activation_type(type);
   const KernelTable& kernels = device_.kernels(type);
-  TimeShare share(world_, seconds, 3 * static_cast<int64_t>(cases.size()));
+  TimeShare share(world_, seconds, 3 * cases.size());
   const DeviceArray scratch(device_, *queue_, type, gemm_workspace_bytes / 4, DType::f32,
                             Fill::zeros);
-  for (const GemmCase& c : cases) {
+  while (const std::optional<GemmCase> next = cases.take()) {
+    const GemmCase& c = *next;
     const int64_t R = c.rows, N = c.columns, K = c.inner;
     const int64_t e = size_of(A), s = sizeof(float);
     const bool has_room = e * (R * (K + N) + N * K) + s * (N * K) <= room_bytes_;
@@ -150,7 +153,7 @@ LeftOut KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases,
     const double arrays = product(R, K) + product(R, N) + product(N, K);
     const double element_bytes = static_cast<double>(e);
     const LinearForward forward = forward_of({R, N, K}, y, x, w, scratch);
-    add(
+    const double forward_s = add(
         share, rate_of("linear_forward", type, {R, N, K}, c.flops(), arrays * element_bytes),
         [&] { kernels.linear_forward(*queue_, forward); }, DeviceArrays{&x});
     LinearBackwardInput input{};
@@ -161,7 +164,7 @@ LeftOut KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases,
     input.K = K;
     input.N = N;
     input.workspace = scratch.workspace();
-    add(
+    const double input_s = add(
         share, rate_of("linear_backward_input", type, {R, K, N}, c.flops(), arrays * element_bytes),
         [&] { kernels.linear_backward_input(*queue_, input); }, DeviceArrays{&y});
     LinearBackwardWeight weight{};
@@ -173,11 +176,12 @@ LeftOut KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases,
     weight.N = N;
     weight.workspace = scratch.workspace();
     weight.accumulate = true;
-    add(
+    const double weight_s = add(
         share,
         rate_of("linear_backward_weight", type, {N, K, R}, c.flops(),
                 (product(R, K) + product(R, N)) * element_bytes + 8.0 * product(N, K)),
         [&] { kernels.linear_backward_weight(*queue_, weight); }, DeviceArrays{&y});
+    if (weight_s > 0.0) share.expect(3 * cases.measured(c, {forward_s, input_s, weight_s}));
   }
   return share.left_out();
 }

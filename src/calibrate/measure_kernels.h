@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calibrate/device_array.h"
+#include "calibrate/gemm_cases.h"
 #include "calibrate/time_share.h"
 #include "deck/family.h"
 #include "device/device.h"
@@ -13,14 +14,6 @@
 
 namespace gptbench {
 
-// y[rows, columns] = x[rows, inner] W[columns, inner]^T, and its gradients.
-struct GemmCase {
-  int64_t rows = 0, columns = 0, inner = 0;
-  double flops() const {
-    return 2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
-           static_cast<double>(inner);
-  }
-};
 // Attention of B sequences: T positions, H heads of D elements.
 struct AttentionCase {
   int64_t B = 1, T = 0, H = 0, D = 0;
@@ -57,9 +50,9 @@ class KernelBench {
  public:
   KernelBench(MpiWorld& world, Device& device, int64_t room_bytes, Calibration& result);
 
-  LeftOut gemms(ComputeType type, const std::vector<GemmCase>& cases, double seconds);
+  LeftOut gemms(ComputeType type, GemmCases cases, double seconds);
   // GEMMs of fp8 factors beside bf16 (device/arguments_types.h), which the device must have.
-  LeftOut fp8_gemms(const std::vector<GemmCase>& cases, double seconds);
+  LeftOut fp8_gemms(GemmCases cases, double seconds);
   LeftOut attention(ComputeType type, const std::vector<AttentionCase>& cases, double seconds);
   // Takes fewer rows where those that are wanted need more than room_bytes.
   LeftOut arrays(ComputeType type, const ArrayCase& wanted, double seconds);
@@ -73,9 +66,10 @@ class KernelBench {
   // Collective. Adds the mean over ranks of time and spread to the result.
   void add(KernelRate rate, const CallTime& mine);
   // The same of what `share` measures. in_cache: what the kernel before this one has just written
-  // in a step; none: caches stay as the calls leave them.
-  void add(TimeShare& share, const KernelRate& rate, const std::function<void()>& call,
-           const std::optional<DeviceArrays>& in_cache = {}, Queue* queue = nullptr);
+  // in a step; none: caches stay as the calls leave them. Returns the slowest rank's time, on all
+  // ranks; 0: there was no time.
+  double add(TimeShare& share, const KernelRate& rate, const std::function<void()>& call,
+             const std::optional<DeviceArrays>& in_cache = {}, Queue* queue = nullptr);
 
   MpiWorld& world_;
   Device& device_;

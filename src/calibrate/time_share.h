@@ -70,6 +70,8 @@ class TimeShare {
   // work:    what the call does, in a unit that all calls of this share have: FLOPs or bytes.
   std::optional<CallTime> time(Queue& queue, const std::function<void()>& call, bool slowest,
                                const std::function<void()>& prepare = nullptr, double work = 1.0);
+  // So many measurements more are to come.
+  void expect(int64_t items) { items_ += items; }
   // Passes over measurements of so much work each; 0: for which there is no memory.
   void leave_out(int64_t items, double work);
   // Their times follow from their work and the fastest measurement.

@@ -34,13 +34,14 @@ double square_of_log(double ratio) {
   return std::log(ratio) * std::log(ratio);
 }
 
-// The square of a GEMM's distance from a measured one (shape_factor()); 0 also for a transposed
-// GEMM whose extents hold the same powers of two.
-double gemm_distance2(const MeasuredShape& each, double M, double N, double K) {
+// The square of a GEMM's distance from a measured one (shape_factor()).
+double gemm_distance2(bool is_weight_gradient, const MeasuredShape& each, double M, double N,
+                      double K) {
+  const double wide = is_weight_gradient ? M : K, each_wide = is_weight_gradient ? each.M : each.K;
   return 4.0 * square_of_log(std::min(M, N) / std::min(each.M, each.N)) +
          square_of_log(std::max(M, N) / std::max(each.M, each.N)) / 4.0 +
          square_of_log(K / each.K) / 64.0 +
-         square_of_log(power_of_two_in(M) / power_of_two_in(each.M)) +
+         square_of_log(power_of_two_in(wide) / power_of_two_in(each_wide)) +
          square_of_log(power_of_two_in(N) / power_of_two_in(each.N));
 }
 
@@ -51,11 +52,12 @@ double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type
   const auto found = shapes.find(kernel_type);
   if (found == shapes.end() || M <= 0.0 || N <= 0.0 || K <= 0.0) return 1.0;
   const bool is_gemm = kernel_type.rfind("linear_", 0) == 0;
+  const bool is_weight_gradient = kernel_type.rfind("linear_backward_weight", 0) == 0;
   double sum = 0.0, weights = 0.0;
   for (const MeasuredShape& each : found->second) {
     if (each.M == M && each.N == N && each.K == K) return each.factor;
     const double d2 =
-        is_gemm ? gemm_distance2(each, M, N, K)
+        is_gemm ? gemm_distance2(is_weight_gradient, each, M, N, K)
                 : square_of_log(M / each.M) + square_of_log(N / each.N) + square_of_log(K / each.K);
     const double weight = 1.0 / std::max(1e-30, d2 * d2 * d2);  // finite at distance 0
     sum += weight * std::log(each.factor);

@@ -27,11 +27,11 @@ class Kernels : public ::testing::Test {
     Calibration result;
     KernelBench bench(world, *device, int64_t{1} << 26, result);
     for (const ComputeType type : {ComputeType::fp32, ComputeType::bf16}) {
-      bench.gemms(type, {{6, 4, 10}}, time_s);
+      bench.gemms(type, GemmCases({{6, 4, 10}}), time_s);
       bench.attention(type, {{2, 8, 2, 4}, {2, 8, 2, 4, false}}, time_s);
       bench.arrays(type, {6, 4, 8, 2}, time_s);
     }
-    bench.fp8_gemms({{6, 4, 10}}, time_s);
+    bench.fp8_gemms(GemmCases({{6, 4, 10}}), time_s);
     for (const KernelRate& rate : result.kernels) {
       rates_[rate.type + " " + rate.kernel] = rate;
       EXPECT_GT(rate.time_s, 0.0) << rate.kernel;
@@ -166,11 +166,11 @@ TEST_F(Kernels, Attention) {
 TEST_F(Kernels, WhatHasNoRoomIsCounted) {
   Calibration nothing;
   KernelBench bench(world_, *device_, 0, nothing);
-  LeftOut all = bench.gemms(ComputeType::fp32, {{6, 4, 10}}, time_s);
+  LeftOut all = bench.gemms(ComputeType::fp32, GemmCases({{6, 4, 10}}), time_s);
   EXPECT_EQ(all.items, 3);
   all += bench.attention(ComputeType::fp32, {{1, 8, 2, 4}}, time_s);
   EXPECT_EQ(all.items, 5);
-  all += bench.fp8_gemms({{6, 4, 10}}, time_s);
+  all += bench.fp8_gemms(GemmCases({{6, 4, 10}}), time_s);
   EXPECT_EQ(all.items, 8);
   all += bench.rounds(ComputeType::fp32, time_s);
   EXPECT_EQ(all.items, 9);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "base/error.h"
 #include "deck/deck.h"
@@ -43,17 +44,22 @@ TEST(Shapes, OthersAreWeightedByTheSixthPowerOfTheirDistance) {
               std::exp(0.125 * std::log(3.0) / 2.125), 1e-12);
 }
 
-// By hand, with 768 = 3 x 256: the squared distances of a GEMM from two measured ones.
+// By hand, with 768 = 3 x 256: the squared distances of a GEMM from two measured ones. The widths
+// of a layer are N and K, of the gradient of its weight M and N.
 TEST(Shapes, GemmsOfTheSameSmallExtentAndPowersOfTwoAreNear) {
   const double ln2 = std::log(2.0), ln3 = std::log(3.0);
   const auto mean = [](double d2_of_768, double d2_of_1024) {
     const double a = std::pow(d2_of_768, -3.0), b = std::pow(d2_of_1024, -3.0);
     return std::exp(b * std::log(1.8) / (a + b));
   };
-  const MeasuredShapes shapes = {
-      {"linear_backward_input_fp32", {{256.0, 768.0, 64.0, 1.0}, {256.0, 1024.0, 64.0, 1.8}}}};
+  const std::vector<MeasuredShape> two = {{256.0, 768.0, 64.0, 1.0}, {256.0, 1024.0, 64.0, 1.8}};
+  const MeasuredShapes shapes = {{"linear_backward_input_fp32", two},
+                                 {"linear_backward_weight_fp32", two}};
   const auto factor = [&](double M, double N, double K) {
     return shape_factor(shapes, "linear_backward_input_fp32", M, N, K);
+  };
+  const auto of_weight = [&](double M, double N, double K) {
+    return shape_factor(shapes, "linear_backward_weight_fp32", M, N, K);
   };
   const auto square = [](double x) { return x * x; };
   // The larger extent counts half. The power of two in 2048 counts as 1,024.
@@ -62,24 +68,29 @@ TEST(Shapes, GemmsOfTheSameSmallExtentAndPowersOfTwoAreNear) {
   EXPECT_NEAR(factor(256.0, 1536.0, 64.0),
               mean(square(ln2 / 2.0) + square(ln2), square((ln3 - ln2) / 2.0) + square(ln2)),
               1e-12);
-  // The smaller extent, M or N, counts double; its power of two counts once.
-  EXPECT_NEAR(
-      factor(512.0, 768.0, 64.0),
-      mean(square(2.0 * ln2) + square(ln2),
-           square((2.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2) + square(2.0 * ln2) + square(ln2)),
-      1e-12);
-  EXPECT_NEAR(factor(768.0, 128.0, 64.0),
-              mean(square(2.0 * ln2) + square(ln2),
-                   square(2.0 * ln2) + square((2.0 * ln2 - ln3) / 2.0) + square(3.0 * ln2)),
+  // The smaller extent, M or N, counts double. Rows have no power of two.
+  const double smaller_768 = square(2.0 * ln2), larger_1024 = square((2.0 * ln2 - ln3) / 2.0);
+  EXPECT_NEAR(factor(512.0, 768.0, 64.0),
+              mean(smaller_768, larger_1024 + square(2.0 * ln2) + square(2.0 * ln2)), 1e-12);
+  EXPECT_NEAR(of_weight(512.0, 768.0, 64.0),
+              mean(smaller_768 + square(ln2),
+                   larger_1024 + square(2.0 * ln2) + square(2.0 * ln2) + square(ln2)),
               1e-12);
-  // K counts an eighth; its power of two does not count.
+  // The extents of 768 x 128 in their order are those of 256 x 768 but for the smaller one.
+  EXPECT_NEAR(
+      factor(768.0, 128.0, 64.0),
+      mean(square(2.0 * ln2) + square(ln2), square(2.0 * ln2) + larger_1024 + square(3.0 * ln2)),
+      1e-12);
+  // K counts an eighth; as the width of a layer its power of two counts as well.
+  const double of_K = square(ln2 / 8.0);
+  EXPECT_NEAR(of_weight(256.0, 768.0, 128.0), mean(of_K, larger_1024 + square(2.0 * ln2) + of_K),
+              1e-12);
   EXPECT_NEAR(factor(256.0, 768.0, 128.0),
-              mean(square(ln2 / 8.0),
-                   square((2.0 * ln2 - ln3) / 2.0) + square(2.0 * ln2) + square(ln2 / 8.0)),
+              mean(of_K + square(ln2), larger_1024 + square(2.0 * ln2) + of_K + square(ln2)),
               1e-12);
 }
 
-// A transposed GEMM may have distance 0: its extents and powers of two are the same.
+// A transposed GEMM may have distance 0: its extents and powers of two may be the same.
 TEST(Shapes, AMeasuredGemmDiffersFromItsTranspose) {
   const MeasuredShapes shapes = {
       {"linear_forward_fp32", {{768.0, 1280.0, 64.0, 1.0}, {1280.0, 768.0, 64.0, 3.0}}}};
