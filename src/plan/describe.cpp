@@ -105,11 +105,13 @@ void describe_stages(std::string& text, const std::vector<StageFigures>& stages)
 void describe_flops(std::string& text, const Plan& plan,
                     const std::map<std::string, double>& flops) {
   const ModelShape& s = plan.shape;
+  const double padded = padded_share(plan.config);
   const std::pair<const char*, const char*> meaning[] = {
       {"mpt", "B T (6 N + 12 L C T)"},
       {"megatron", "k B T (2 L W + 4 L C T + 1.5 C V)"},
-      {"causal",
-       s.family.causal ? "B T (6 L W + 6 C V + 6 L C T)" : "B T (6 L W + 6 C V + 12 L C T)"},
+      {"causal", s.family.causal ? "B T (6 L W + 6 C V + 6 L C T)"
+                 : padded == 0.0 ? "B T (6 L W + 6 C V + 12 L C T)"
+                                 : "B T (6 L W + 6 C V + 12 L C K)"},
       {"exact", "operations of this plan"},
       {"exact_recomputed", "recomputed, on top of exact"},
       {"exact_fp8", "of both, GEMMs of fp8 factors"}};
@@ -134,7 +136,12 @@ void describe_flops(std::string& text, const Plan& plan,
   std::vector<std::string> symbols;
   for (const auto& [symbol, value] : values)
     symbols.push_back(std::string(symbol) + "=" + std::to_string(value));
-  text += hanging("  ", join(symbols, ", ") + "; W: entries of the matrices of a layer");
+  std::string legend = "; W: entries of the matrices of a layer";
+  if (padded > 0.0) {
+    symbols.push_back(printed("K=%.6g", static_cast<double>(s.T) * (1.0 - padded)));
+    legend += "; K: mean length of a sequence without its padding";
+  }
+  text += hanging("  ", join(symbols, ", ") + legend);
 }
 
 void describe_messages(std::string& text, const Plan& plan) {

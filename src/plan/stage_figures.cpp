@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan/cost.h"
+#include "plan/lengths.h"
 
 namespace gptbench {
 
@@ -106,7 +107,8 @@ std::map<std::string, double> flops_by_convention(const Plan& plan,
       {name_of(FlopsConvention::mpt), flops_mpt(plan.shape, plan.num_params, B)},
       {name_of(FlopsConvention::mpt_star), flops_mpt_star(plan.shape, plan.num_params, B)},
       {name_of(FlopsConvention::megatron), flops_megatron(plan.shape, B, full)},
-      {name_of(FlopsConvention::causal), flops_causal(plan.shape, B)},
+      {name_of(FlopsConvention::causal),
+       flops_causal(plan.shape, B, 1.0 - padded_share(plan.config))},
       {name_of(FlopsConvention::exact), model * whole},
       {"exact_recomputed", recomputed * whole}};
   if (fp8 > 0.0) flops["exact_fp8"] = fp8 * whole;

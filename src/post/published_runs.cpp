@@ -80,7 +80,7 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
   s.flops.per_step[name_of(FlopsConvention::mpt_star)] = flops_mpt_star(shape, s.num_params, batch);
   s.flops.per_step[name_of(FlopsConvention::megatron)] =
       flops_megatron(shape, batch, s.flops.hardware_factor > 1.0);
-  s.flops.per_step[name_of(FlopsConvention::causal)] = flops_causal(shape, batch);
+  s.flops.per_step[name_of(FlopsConvention::causal)] = flops_causal(shape, batch, 1.0);
 }
 
 }  // namespace

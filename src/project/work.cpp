@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "plan/extent.h"
+#include "plan/lengths.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
@@ -130,8 +131,8 @@ std::string name_of(const Work& work) {
 }
 
 double done_flops(const Plan& plan, const Work& work) {
-  const bool is_half = work.kind == Work::Kind::attention && plan.shape.family.causal;
-  return (is_half ? 0.5 : 1.0) * work.flops;
+  if (work.kind != Work::Kind::attention) return work.flops;
+  return (plan.shape.family.causal ? 0.5 : 1.0 - padded_share(plan.config)) * work.flops;
 }
 
 RankWork work_of(Plan plan) {

@@ -41,7 +41,7 @@ Work work_of(const Plan& plan, const Op& op, int64_t rows);
 // The kernel, of a GEMM with M, N and K, and " again" of a recomputation.
 std::string name_of(const Work& work);
 // FLOPs that are done: operations count all of attention's matrix, of which a causal mask leaves
-// half.
+// half, and padding the keys that are none.
 double done_flops(const Plan& plan, const Work& work);
 
 // An operation as it is issued: index into Plan::ops, index into RankWork::works.

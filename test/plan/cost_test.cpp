@@ -155,9 +155,32 @@ TEST(Cost, MegatronAgainstExact) {
 // T (6 * 48 + 6 C V) = 768, and of attention 6 C T^2 = 48 where it is causal, twice that elsewhere.
 TEST(Cost, CausalCountsAllOfAttentionWhereItIsNotCausal) {
   Config config = gpt(1, 2, 1, 2, 8);
-  EXPECT_EQ(flops_causal(model_shape(config.model), 1), 816.0);
+  EXPECT_EQ(flops_causal(model_shape(config.model), 1, 1.0), 816.0);
   config.model.family = ModelFamily::bert;
-  EXPECT_EQ(flops_causal(model_shape(config.model), 1), 864.0);
+  EXPECT_EQ(flops_causal(model_shape(config.model), 1, 1.0), 864.0);
+}
+
+// A quarter of the keys are padding: of attention's 96 FLOPs 72 are done.
+TEST(Cost, CausalLeavesOutKeysThatArePadding) {
+  Config config = gpt(1, 2, 1, 2, 8);
+  config.model.family = ModelFamily::bert;
+  EXPECT_EQ(flops_causal(model_shape(config.model), 1, 0.75), 840.0);
+  SmallModel m;
+  m.family = "bert";
+  m.seq = 16;
+  const auto flops_of = [&](double short_seq_prob) {
+    m.short_seq_prob = short_seq_prob;
+    const Plan plan = make_plan(resolved_config(m), 1, 0);
+    return flops_by_convention(plan, stage_figures(plan));
+  };
+  const std::map<std::string, double> whole = flops_of(0.0), padded = flops_of(1.0);
+  // Lengths are 5 to 16, in the mean 10.5 of 16.
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
+  const double attention = 12.0 * plan.shape.L * plan.shape.C * 16.0 * 16.0 *
+                           static_cast<double>(plan.config.batch.global_batch_size);
+  EXPECT_NEAR(whole.at("causal") - padded.at("causal"), attention * 5.5 / 16.0, 1e-9 * attention);
+  EXPECT_EQ(whole.at("megatron"), padded.at("megatron"));
+  EXPECT_EQ(whole.at("exact"), padded.at("exact"));
 }
 
 // Value of a printed formula: numbers, symbols, sums in brackets; products have no sign.
@@ -202,10 +225,15 @@ class Formula {
 
 // With the values of symbols that stand below the formulas, and in the printed seven digits.
 TEST(Cost, PrintedFormulasYieldThePrintedNumbers) {
-  for (const char* const family : {"gpt", "llama", "mpt", "bert"})
+  for (const char* const family : {"gpt", "llama", "mpt", "bert", "padded bert"})
     for (const char* const recompute : {"none", "full"}) {
       SmallModel m;
-      m.family = family;
+      const bool is_padded = family == std::string("padded bert");
+      m.family = is_padded ? "bert" : family;
+      if (is_padded) {
+        m.seq = 16;
+        m.short_seq_prob = 0.5;
+      }
       m.recompute = recompute;
       m.hidden = 16;
       m.heads = 4;
@@ -215,7 +243,7 @@ TEST(Cost, PrintedFormulasYieldThePrintedNumbers) {
       std::string text = describe(plan, stage_figures(plan));
       text = text.substr(text.find("FLOPs per step"));
       std::map<std::string, double> symbols;
-      const std::regex symbol("([A-Za-z])=([0-9]+)");
+      const std::regex symbol("([A-Za-z])=([0-9.]+)");
       for (std::sregex_iterator at(text.begin(), text.end(), symbol), end; at != end; ++at)
         symbols[(*at)[1]] = std::stod((*at)[2]);
       int formulas = 0;
