@@ -78,7 +78,8 @@ GemmCases default_gemms() {
       cases.add({rows, hidden, 4 * hidden});
       if (hidden <= 512) cases.add({rows, 4 * hidden, hidden});
     }
-    for (const int64_t hidden : {256, 512, 768, 1024, 2048}) cases.add({rows, 50304, hidden});
+    for (const int64_t hidden : {256, 384, 512, 640, 768, 1024, 2048})
+      cases.add({rows, 50304, hidden});
   }
   cases.add({256, 32768, 256});
   return cases;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--other] [--quick] [KEY=VALUE ...]
+# calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--other | --decks FILE] [--quick] [KEY=VALUE ...]
 # How well the profile of `gptbench --calibrate` predicts this machine. For 1 and 2 ranks: calibrates
 # without a deck, S seconds (default 420), and runs ten decks, none of which the profile has seen, in P
 # passes (default 1), half of them, rounded down, before the calibration. Prints for each deck the mean of
@@ -8,12 +8,12 @@
 # region or in communication (the rest are gaps between operations), and "covered", the part of it that limits
 # at the profile's rates, launches, shapes, imbalance, bubble and messages account for. Then the errors' mean size and
 # the largest, and the least shares. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations
-# 14. --other takes ten decks whose widths or rows are not in the default grid. --quick makes the models
-# tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
+# 14. --other takes ten decks whose widths or rows are not in the default grid, --decks those of FILE, each a line of
+# KEY=VALUE. --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu
 
 usage() {
-  echo "usage: calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--other] [--quick] [KEY=VALUE ...]" >&2
+  echo "usage: calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--other | --decks FILE] [--quick] [KEY=VALUE ...]" >&2
   exit 2
 }
 [ $# -ge 1 ] || usage
@@ -22,6 +22,7 @@ shift
 seconds=420
 passes=1
 list=usual
+given=/dev/null
 keys=
 replaced='^$' # what --quick takes out of a row
 while [ $# -gt 0 ]; do
@@ -29,6 +30,7 @@ while [ $# -gt 0 ]; do
     --seconds) shift; [ $# -gt 0 ] || usage; seconds=$1 ;;
     --passes) shift; [ $# -gt 0 ] || usage; passes=$1 ;;
     --other) list=other ;;
+    --decks) shift; [ -r "${1-}" ] || usage; list=given; given=$1 ;;
     --quick)
       replaced='model\.[a-z_]*=[^ ]* *'
       keys="$keys model.num_layers=1 model.hidden_size=32 model.num_attention_heads=2 model.seq_length=32 model.vocab_size=101"
@@ -72,6 +74,7 @@ model.preset=llama-7b model.hidden_size=896 model.num_attention_heads=14 model.n
 model.preset=mpt-125m model.hidden_size=576 model.num_attention_heads=9 model.seq_length=448 model.num_layers=4 parallel.zero_stage=2
 model.preset=bert-345m model.hidden_size=896 model.num_attention_heads=14 model.seq_length=320 model.num_layers=2
 END
+cp "$given" "$work/given"
 mv "$work/$list" "$work/decks"
 
 # Keys of ROW, a line of the list above, as words.
