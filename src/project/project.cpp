@@ -97,9 +97,7 @@ void set_rates(const StepWork& work, const Machine& machine, Projection& project
   const double possible = projection.time.sec_per_it * ranks * projection.peak_flops;
   projection.mfu = model_flops(summary, convention) / possible;
   projection.hfu = hardware_flops(summary, convention) / possible;
-  const std::string warning = impossible_utilisation(projection.mfu, projection.hfu, convention);
-  if (!warning.empty())
-    projection.peak_note += (projection.peak_note.empty() ? "" : "; ") + warning;
+  projection.mfu_warning = impossible_utilisation(projection.mfu, projection.hfu, convention);
   projection.tokens_per_s = static_cast<double>(config.batch.global_batch_size) *
                             static_cast<double>(work.plan().shape.T) / projection.time.sec_per_it;
 }

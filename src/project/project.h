@@ -101,7 +101,11 @@ struct Projection : MemoryNeed {
   StepTime time;
   double low_s = 0.0, high_s = 0.0;  // 80 % of measured steps lie between
   double tokens_per_s = 0.0, mfu = 0.0, hfu = 0.0, peak_flops = 0.0;
-  std::string peak_note;  // a line where the deck states another peak than the machine's; or ""
+  std::string peak_note;    // a line where the deck states another peak than the machine's; or ""
+  std::string mfu_warning;  // where MFU or HFU is above 100 %; or ""
+  std::string notes() const {
+    return peak_note + (peak_note.empty() || mfu_warning.empty() ? "" : "; ") + mfu_warning;
+  }
 };
 Projection project(const StepWork& work, const Machine& machine, const Software& software);
 

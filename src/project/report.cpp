@@ -140,7 +140,8 @@ std::string projection_text(const ProjectionReport& report) {
       printed("Rates           %.0f tokens/s, MFU %.1f %%, HFU %.1f %% of %.4g TFLOP/s (%s)\n",
               projection.tokens_per_s, 100.0 * projection.mfu, 100.0 * projection.hfu,
               projection.peak_flops * 1e-12, name_of(plan.config.output.flops_convention).c_str());
-  if (!projection.peak_note.empty()) text += hanging(std::string(16, ' '), projection.peak_note);
+  const std::string notes = projection.notes();
+  if (!notes.empty()) text += hanging(std::string(16, ' '), notes);
   text += printed("Memory          %.2f GiB and a reserve of %.2f, of %.2f GiB\n",
                   projection.memory_bytes / bytes_per_gib, projection.reserve_bytes / bytes_per_gib,
                   projection.limit_bytes / bytes_per_gib);
@@ -208,7 +209,7 @@ std::string projection_json(const ProjectionReport& report) {
       .add("hfu", projection.hfu)
       .add("flops_convention", name_of(plan.config.output.flops_convention))
       .add("peak_flops", projection.peak_flops)
-      .add("peak_note", projection.peak_note)
+      .add("peak_note", projection.notes())
       .add("memory_bytes", projection.memory_bytes)
       .add("reserve_bytes", projection.reserve_bytes)
       .add("limit_bytes", projection.limit_bytes)

@@ -164,6 +164,7 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
   s.device.memory_bytes = projection.limit_bytes;
   const bool by_deck = plan.config.output.peak_tflops > 0.0;
   set_peak(s, 1e-12 * projection.peak_flops, by_deck ? peak_source::deck : peak_source::profile);
+  s.peak.note = projection.peak_note;
   record.timing = times_of(projection.time);
   record.comm = messages_of(report);
   record.memory = memory_of(report);

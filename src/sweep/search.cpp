@@ -83,9 +83,8 @@ std::vector<std::string> remarks_of(const SearchReport& report) {
   if (report.search.is_cut)
     remarks.push_back(cut_remark(report.search) + ": what follows is the best so far");
   const std::vector<FoundLayout>& best = report.search.best;
-  for (const std::string& remark :
-       {library_remark(report.deck, report.machine),
-        best.empty() ? std::string() : best.front().projection.peak_note})
+  for (const std::string& remark : {library_remark(report.deck, report.machine),
+                                    best.empty() ? std::string() : best.front().projection.notes()})
     if (!remark.empty()) remarks.push_back(remark);
   return remarks;
 }
@@ -187,6 +186,7 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
   if (!directory.empty())
     settings.push_back("output.directory=" +
                        format_value(*find_key("output", "directory"), directory + "/" + name));
+  const std::string notes = found.projection.notes();
   return comment("Layout " + std::to_string(place + 1) + " of " +
                  std::to_string(search.best.size()) + chosen_by + " " + report.deck.path + " on " +
                  std::to_string(report.ranks) + " ranks: the shortest projected steps among " +
@@ -198,7 +198,7 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
                          found.projection.time.sec_per_it, found.projection.low_s,
                          found.projection.high_s, 100.0 * found.projection.mfu,
                          found.projection.memory_bytes / gib)) +
-         (found.projection.peak_note.empty() ? "" : comment(found.projection.peak_note + ".")) +
+         (notes.empty() ? "" : comment(notes + ".")) +
          deck_text(with_settings(report.deck, settings));
 }
 
