@@ -57,7 +57,7 @@ void describe_batch(std::string& text, const Plan& plan) {
   const std::string first = micro_batch_text(plan, 0);
   const std::string last = micro_batch_text(plan, plan.grid.data - 1);
   if (plan.buffer_index.lengths >= 0)
-    line(text, "Padding         %.1f%% of them on average, counted as tokens and in FLOPs",
+    line(text, "Padding         %.1f%% of positions; in tokens and FLOPs, not as keys of causal",
          100.0 * padded_share(plan.config));
   line(text, "Micro-batches   %s sequence%s%s", first.c_str(), first == "1" ? "" : "s",
        plan.grid.data > 1 ? " on replica 0" : "");

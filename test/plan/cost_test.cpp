@@ -176,8 +176,8 @@ TEST(Cost, CausalLeavesOutKeysThatArePadding) {
   const std::map<std::string, double> whole = flops_of(0.0), padded = flops_of(1.0);
   // Lengths are 5 to 16, in the mean 10.5 of 16.
   const Plan plan = make_plan(resolved_config(m), 1, 0);
-  const double attention = 12.0 * plan.shape.L * plan.shape.C * 16.0 * 16.0 *
-                           static_cast<double>(plan.config.batch.global_batch_size);
+  const int64_t B = plan.config.batch.global_batch_size;
+  const auto attention = static_cast<double>(12 * plan.shape.L * plan.shape.C * B * 16 * 16);
   EXPECT_NEAR(whole.at("causal") - padded.at("causal"), attention * 5.5 / 16.0, 1e-9 * attention);
   EXPECT_EQ(whole.at("megatron"), padded.at("megatron"));
   EXPECT_EQ(whole.at("exact"), padded.at("exact"));
