@@ -1,8 +1,10 @@
-"""result_test.py RESULT.json WALL_S DIRECTORY PLAN.json EXPLAINED.json: relations that hold between the figures of
-any run's result (`gptpost show --format json`), worked out anew, those of its plan (`gptbench --plan --format json`)
-and those of its account (`gptpost explain --format json`); prints those that do not, and fails."""
+"""result_test.py RESULT.json WALL_S DIRECTORY PLAN.json APART.json EXPLAINED.json TRACE.json: relations that hold
+between the figures of any run's result (`gptpost show --format json`), worked out anew, those of its plan (`gptbench
+--plan --format json`, and with --ranks-per-node 1), those of its account (`gptpost explain --format json`) and the
+operations of a step in its trace; prints those that do not, and fails."""
 
 import calendar
+import collections
 import json
 import math
 import os
@@ -16,7 +18,11 @@ wall_s, directory = float(sys.argv[2]), sys.argv[3]
 with open(sys.argv[4]) as file:
     plan = json.load(file)
 with open(sys.argv[5]) as file:
+    apart = json.load(file)
+with open(sys.argv[6]) as file:
     account = json.load(file)
+with open(sys.argv[7]) as file:
+    events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
 summary, steps, timing, memory = (result[key] for key in ("summary", "steps", "timing", "memory"))
 config, comm, provenance = result["config"], result["comm"], result["provenance"]
 ranks, wrong = summary["world_size"], []
@@ -25,6 +31,11 @@ ranks, wrong = summary["world_size"], []
 def check(holds, what, *values):
     if not holds:
         wrong.append(f"{what}: {values}")
+
+
+def near(a, b, what):
+    """The same but for sums and differences in another order."""
+    check(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12), what, a, b)
 
 
 def same(a, b, what):
@@ -156,7 +167,23 @@ for message in plan["messages"]:  # of rank 0
 for key, name in (("loads", "load_bytes"), ("stores", "store_bytes")):  # of rank 0
     bytes_of_run = result["offload"].get(name, [0])[0]
     check(plan[key]["bytes"] * count == bytes_of_run, f"plan: {key}", plan[key], count, bytes_of_run)
-    check((plan[key]["count"] > 0) == (plan[key]["bytes"] > 0), f"plan: number of {key}", plan[key])
+    issued = sum(event["pid"] == 0 and event["name"] == f"issue {key[:-1]}" for event in events)
+    check(plan[key]["count"] == issued, f"plan: number of {key}", plan[key], issued)
+# Collectives are counted as rings: of S bytes each of n ranks sends S (n - 1) / n, twice in an all-reduce.
+sent = collections.Counter()
+for name in [k[: -len("_bytes")] for k in comm if k.endswith("_bytes")]:
+    axis, op = name.split("_", 1)
+    share = {"send": ranks, "receive": 0, "all_reduce": 2 * (ranks - 1)}.get(op, ranks - 1) / ranks
+    sent[axis] += share * sum(comm[f"{name}_bytes"]) / counted
+changed = {key for key in plan.keys() | apart.keys() if plan.get(key) != apart.get(key)}
+check(changed <= {"traffic"}, "plan: ranks per node change more than traffic", changed)
+for where, of_plan, within in (("one node", plan, 1), ("a node per rank", apart, 0)):
+    traffic = {row["axis"]: row for row in of_plan.get("traffic", [])}
+    axes = {axis for axis, total in sent.items() if total > 0}
+    check(traffic.keys() == axes, f"plan: axes of traffic, {where}", traffic, axes)
+    for axis, row in traffic.items():
+        same(row["within_bytes"], within * sent[axis], f"plan: bytes of {axis} within nodes, {where}")
+        same(row["between_bytes"], (1 - within) * sent[axis], f"plan: bytes of {axis} between nodes, {where}")
 
 # The account of a step: means over ranks and over that half of the timed steps that is nearest to their median
 nearest = sorted(timed, key=lambda i: abs(steps["time_s"][i] - statistics.median(times)))
@@ -167,6 +194,10 @@ def mean_of(series):
     return statistics.mean(statistics.mean(series[i][rank] for i in usual) for rank in range(ranks))
 
 
+def lower_median(values):
+    return sorted(values)[(len(values) - 1) // 2]
+
+
 communication_s = mean_of(timing["communication_s"]) if "communication_s" in timing else 0
 regions = {k[len("region_"):-len("_s")]: mean_of(v) for k, v in timing.items() if k.startswith("region_")}
 explained = {part["name"]: part["time_s"] for part in account["regions"]}
@@ -175,10 +206,84 @@ for name, time_s in explained.items():
     same(time_s, regions[name], f"explain: {name}")
     shares = [each["time_s"] for each in account["operations"] if each["region"] == name]
     check(math.isclose(sum(shares), time_s, rel_tol=1e-9) or not any(shares), f"explain: operations of {name}", shares, time_s)
+# Without a profile all limits are by FLOPs, at the ceiling of the run.
+rate = 1e12 * (summary["gemm_ceiling_tflops"] or summary["peak_tflops"])
+for key, value in {"flops_per_s": rate, "fp8_flops_per_s": rate}.items():
+    same(account["ceilings"][key], value, f"explain: {key}")
+for key in ("bytes_per_s", "host_bytes_per_s", "copy_bytes_per_s", "launch_s"):
+    check(account["ceilings"][key] == 0, f"explain: {key}", account["ceilings"])
+for part in account["regions"] + account["operations"]:
+    what = f"explain: {part['name']}"
+    same(part["limit_s"], part["flops"] / rate if rate > 0 else 0, f"{what}, limit_s")
+    check(part["limit_by"] == ("FLOPs" if part["limit_s"] > 0 else ""), f"{what}, limit_by", part)
+    check(part["launch_s"] == part["shape_s"] == 0, f"{what} without a profile", part)
+    rest_s = part["time_s"] - part["limit_s"]
+    check(math.isclose(part["rest_s"], rest_s, abs_tol=1e-9 * part["time_s"]), f"{what}, rest_s", part, rest_s)
+check(account["traced"], "explain: traced")
+# Calls, by the plan of the first rank of each stage; names have sizes behind them.
+counted_ranks = range(parallel["pipeline_parallel"])
+calls = collections.Counter()
+for part in account["operations"]:
+    calls[part["name"].split()[0]] += part["calls"]
+for name, of_plan in calls.items():
+    in_trace = f"issue {name}" if name in ("load", "store") else name
+    seen = sum(event["name"] == in_trace and event["pid"] in counted_ranks for event in events) / len(counted_ranks)
+    check(of_plan == seen, f"explain: calls of {name}", of_plan, seen)
+for part in account["regions"]:
+    for key in ("calls", "flops", "bytes"):
+        total = sum(each[key] for each in account["operations"] if each["region"] == part["name"])
+        same(part[key], total, f"explain: {key} of {part['name']}")
+of_step = ranks * sum(part["flops"] for part in account["operations"])
+model = config["model"]
+# What is recomputed counts all of attention's matrix, of which a causal mask leaves half.
+masked = 2 * model["num_layers"] * model["hidden_size"] * tokens * model["seq_length"]
+recomputed = summary["flops_per_step_exact_recomputed"] - (masked if summary["flops_per_step_exact_recomputed"] > 0 else 0)
+same(of_step, summary["flops_per_step_causal"] + recomputed, "explain: FLOPs of a step")
+computing = [
+    [sum(timing[f"region_{name}_s"][i][rank] for name in regions) for i in range(count)] for rank in range(ranks)
+]
+of_ranks = [statistics.mean(own[i] for i in usual) for own in computing]
+imbalance_s = min(communication_s, max(of_ranks) - statistics.mean(of_ranks))
+near(account["imbalance_s"], imbalance_s, "explain: imbalance_s")
+exposed = collections.Counter()
+for name in [k[: -len("_exposed_s")] for k in comm if k.endswith("_exposed_s")]:
+    exposed[name.split("_")[0]] += sum(comm[f"{name}_exposed_s"])
+waits_s = sum(exposed.values())
+bubble_s = communication_s * exposed["pipeline"] / waits_s if waits_s > 0 else 0
+bubble_s = min(bubble_s, communication_s - imbalance_s)
+near(account["bubble_s"], bubble_s, "explain: bubble_s")
+# A rank is slow beside those with equal work: more than 1.1 times their median, in 2/3 of its steps or in the fastest
+# tenth of them.
+groups = [[rank] for rank in range(ranks)] if parallel["pipeline_parallel"] > 1 else [list(range(ranks))]
+check(account["names_ranks"] == any(len(group) > 1 for group in groups), "explain: names_ranks", account["names_ranks"], groups)
+slow_ranks = []
+for group in groups:
+    own = {rank: [computing[rank][i] for i in timed] for rank in group}
+    middle = [lower_median(of_step) for of_step in zip(*own.values())]
+    fastest = {rank: statistics.mean(sorted(times)[: max(1, math.ceil(len(times) / 10))]) for rank, times in own.items()}
+    usual_fastest = lower_median(fastest.values())
+    for rank in group:
+        slow_steps = sum(time_s > 1.1 * median_s for time_s, median_s in zip(own[rank], middle))
+        if slow_steps >= 2 / 3 * len(timed) or fastest[rank] > 1.1 * usual_fastest:
+            slow_ranks.append({
+                "rank": rank, "host": provenance["hostnames"][rank], "computing_s": statistics.median(own[rank]),
+                "median_s": statistics.median(middle), "slow_steps": slow_steps, "steps": len(timed),
+                "fastest_ratio": fastest[rank] / usual_fastest,
+            })
+told = account["slow_ranks"]
+check([slow.keys() for slow in told] == [slow.keys() for slow in slow_ranks], "explain: slow_ranks", told, slow_ranks)
+for each, slow in zip(told, slow_ranks):
+    for key, value in slow.items():
+        if isinstance(value, float):
+            near(each[key], value, f"explain: {key} of a slow rank")
+        else:
+            check(each[key] == value, f"explain: {key} of a slow rank", each[key], value)
+known_s = communication_s + sum(min(part["time_s"], part["limit_s"]) for part in account["regions"])
+same(account["covered"], known_s / account["step_s"], "explain: covered")
 same(account["step_s"], mean_of(timing["step_s"]), "explain: step_s")
 same(account["communication_s"], communication_s, "explain: communication_s")
 unexplained = abs(account["step_s"] - communication_s - sum(regions.values()))
-check(math.isclose(account["unexplained_s"], unexplained, rel_tol=1e-9, abs_tol=1e-12), "explain: unexplained_s", unexplained)
+near(account["unexplained_s"], unexplained, "explain: unexplained_s")
 same(account["explained"], 1 - account["unexplained_s"] / account["step_s"], "explain: explained")
 kinds = {(k[: k.index("_")], k[k.index("_") + 1 : -len("_bytes")]) for k in comm if k.endswith("_bytes")}
 check({(m["axis"], m["op"]) for m in account["messages"]} == kinds, "explain: messages", account["messages"], kinds)
@@ -186,6 +291,10 @@ for message in account["messages"]:
     for key in ("bytes", "time_s", "exposed_s"):
         of_file = statistics.mean(comm[f"{message['axis']}_{message['op']}_{key}"]) / counted
         same(message[key], of_file, f"explain: {message['axis']} {message['op']} {key}")
+    factor = {"send": 1, "receive": 1, "all_reduce": 2 * (ranks - 1) / ranks}.get(message["op"], (ranks - 1) / ranks)
+    bus_bytes_per_s = factor * message["bytes"] / message["time_s"]
+    same(message["bus_bytes_per_s"], bus_bytes_per_s, f"explain: bus rate of {message['op']}")
+    check(message["limit_s"] == 0, "explain: limit of a message without a profile", message)
 
 # Checkpoints
 if config["checkpoint"]["directory"]:

@@ -12,13 +12,15 @@ post=$(dirname "$GPTBENCH")/gptpost
 # agrees RANKS ARGUMENTS...: a run whose result says nothing that contradicts it.
 agrees() {
   local begin=$SECONDS
-  run "$@" run.name=tiny
+  run "$@" run.name=tiny output.trace_step=5
   [ "$status" -eq 0 ] || fail "status $status instead of 0"
   "$post" show --format json "$work/output/tiny/result.h5" >shown.json || fail "gptpost failed"
-  (cd "$work" && "$GPTBENCH" --plan --format json --ranks "$@") >plan.json || fail "no plan"
+  for per_node in "$1" 1; do
+    (cd "$work" && "$GPTBENCH" --plan --format json --ranks-per-node "$per_node" --ranks "$@") >"plan_$per_node.json" || fail "no plan"
+  done
   "$post" explain --format json "$work/output/tiny/result.h5" >explained.json || fail "no account"
-  python3 "$GPTBENCH_SOURCE_DIR/test/system/result_test.py" shown.json $((SECONDS - begin + 1)) "$work" plan.json \
-    explained.json >differ || fail "$(cat differ)"
+  python3 "$GPTBENCH_SOURCE_DIR/test/system/result_test.py" shown.json $((SECONDS - begin + 1)) "$work" "plan_$1.json" plan_1.json \
+    explained.json "$work/output/tiny/trace.json" >differ || fail "$(cat differ)"
 }
 deck=$decks/tiny.in
 size=(model.num_layers=2 model.hidden_size=64 model.seq_length=32 batch.global_batch_size=8 run.warmup_steps=2)

@@ -102,6 +102,65 @@ grep -q PROJECTED table.csv || fail "no verdict PROJECTED"
 grep -q '"name":"projected rank 0 ' projected/trace.json || fail "the trace does not say that it is projected"
 python3 -c 'import json; json.load(open("projected/trace.json"))' || fail "not a trace"
 
+case="JSON of a projection and its record"
+run 0 --project "$deck" --machine h100 --software gptbench --ranks 16 parallel.offload=optimizer parallel.zero_stage=2 \
+  batch.global_batch_size=16 --tokens 1e9 --format json --write-result twice
+"$GPTPOST" show "$work/twice/result.h5" --format json >shown
+python3 - out shown "$GPTBENCH_SOURCE_DIR/input/machines/h100.in" >differ <<'PY' || fail "$(cat differ)"
+import json, math, re, sys
+found, record = (json.load(open(name)) for name in sys.argv[1:3])
+profile = {key: float(value) for key, value in re.findall(r"^  (\w+) = ([0-9.e+]+)", open(sys.argv[3]).read(), re.M)}
+summary, timing, memory, comm = (record[group] for group in ("summary", "timing", "memory", "comm"))
+band, parallel, batch = record["projection"], record["config"]["parallel"], record["config"]["batch"]
+ranks, nodes, step_s = summary["world_size"], summary["nodes"], summary["sec_per_it"]
+# Seconds of the rank: regions, then what they wait for; parts of no length are left out.
+parts = {name[len("region_"):-len("_s")]: series[0][0] for name, series in timing.items() if name.startswith("region_")}
+waits_s, bubble_s, slowest_s = (timing[name][0][0] for name in ("communication_s", "bubble_s", "straggler_s"))
+parts["exposed messages"] = waits_s - bubble_s - slowest_s
+parts |= {"pipeline bubble": bubble_s, "slowest rank": slowest_s}
+parts["overhead"] = step_s - sum(parts.values())
+kinds = [name[:-len("_bytes")].split("_", 1) for name in comm if name.endswith("_bytes")]
+messages = {(axis, op): {key: comm[f"{axis}_{op}_{key}"][0] for key in ("count", "bytes")} for axis, op in kinds}
+# A ring over all ranks, 8 to a node, leaves each node once; a rank sends n - 1 of n parts, twice in an all-reduce.
+sent = {}
+for (axis, op), message in messages.items():
+    times = 2 if op == "all_reduce" else 1
+    sent[axis] = sent.get(axis, 0) + times * (ranks - 1) / ranks * message["bytes"]
+traffic = {axis: {"within_bytes": (ranks - nodes) * each, "between_bytes": nodes * each} for axis, each in sent.items()}
+hours = 1e9 / summary["tokens_per_s"] / 3600
+expected = {
+    "projected": record["verdict"] == "PROJECTED", "machine": band["machine"], "software": band["software"], "ranks": ranks,
+    "nodes": nodes, "global_batch_size": batch["global_batch_size"], "micro_batch_size": batch["micro_batch_size"],
+    "grid": {**{axis: parallel[axis + "_parallel"] for axis in ("tensor", "context", "pipeline", "data")}, "zero_stage": 2},
+    "sec_per_it": step_s, "low": band["sec_per_it_low"], "high": band["sec_per_it_high"],
+    "parts_s": {name: time_s for name, time_s in parts.items() if time_s > 1e-12},
+    "tokens_per_s": summary["tokens_per_s"], "mfu": summary["mfu"], "hfu": summary["hfu"],
+    "flops_convention": summary["flops_convention"], "peak_flops": 1e12 * summary["peak_tflops"],
+    "peak_note": summary["peak_note"], "memory_bytes": summary["device_memory_used_bytes"],
+    "reserve_bytes": profile["reserve_gib"] * 2**30, "limit_bytes": summary["device_memory_bytes"],
+    "host_bytes": memory["host_bytes"][0], "host_limit_bytes": profile["host_memory_gib"] / profile["ranks_per_node"] * 2**30, "fits": True,
+    "messages": messages, "traffic": traffic,
+    "budget": {"tokens": 1e9, "hours": hours, "node_hours": hours * nodes, "mwh": hours * nodes * profile["node_kw"] / 1e3},
+}
+given = dict(found)
+assert any("spread = 0.15 is assumed" in remark for remark in given.pop("remarks"))
+offload = given.pop("offload")  # the device updates: the host waits
+assert offload["load_bytes"] == offload["store_bytes"] > 0 and offload["host_s"] == 0, offload
+given["messages"] = {(each.pop("axis"), each.pop("op")): each for each in given["messages"]}
+given["traffic"] = {each.pop("axis"): each for each in given["traffic"]}
+
+def differences(a, b, where):
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        return [each for key in a for each in differences(a[key], b[key], f"{where} {key}")]
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    equal = math.isclose(a, b, rel_tol=1e-9) if numbers else a == b
+    return [] if equal else [f"{where}: {a}, by the record {b}"]
+
+wrong = differences(given, expected, "projection")
+print("\n".join(wrong))
+sys.exit(1 if wrong else 0)
+PY
+
 # A deck that asks for its largest batch: a projection takes the largest that fits, one more does not;
 # layouts of a search have batches of their own.
 batch_of() { sed -n 's/^Batch  *[0-9,]* sequences per step, \([0-9]*\) per micro-batch$/\1/p' out; }
