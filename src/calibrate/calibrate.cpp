@@ -4,8 +4,6 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <set>
-#include <tuple>
 #include <vector>
 
 #include "base/clock.h"
@@ -354,7 +352,7 @@ std::string left_out_text(const Measured& measured) {
   return printed("%lld of %lld measurements were left out, large sizes first, for lack of %s",
                  static_cast<long long>(left_out.items), static_cast<long long>(all),
                  left_out.time_s > 0.0
-                     ? printed("time; about run.time_limit_s = %.0f would do%s",
+                     ? printed("time; run.time_limit_s = %.0f or more would do%s",
                                two_digits_up(measured.sufficient_s),
                                measured.has_deck ? "" : ", or a deck, which needs fewer")
                            .c_str()

@@ -7,8 +7,8 @@
 namespace gptbench {
 namespace {
 
-// A number of rows near the geometric mean of two, a multiple of 64; 0 where they are near enough
-// to each other.
+// A number of rows near the geometric mean of two, a multiple of 64; 0 where there is none between
+// them, or they are near enough to each other.
 int64_t rows_between(int64_t less, int64_t more) {
   constexpr double unit = 64.0, near = 1.25;
   const auto low = static_cast<double>(less), high = static_cast<double>(more);
@@ -16,14 +16,16 @@ int64_t rows_between(int64_t less, int64_t more) {
   return high > near * low && rows > low && rows < high ? static_cast<int64_t>(rows) : 0;
 }
 
-// Whether some kernel's time per row is not that of the other number of rows.
+// Whether the time per row of some kernel, which takes at least shortest_s, is not that of the
+// other number of rows.
 bool changes(int64_t rows_a, const std::vector<double>& times_a_s, int64_t rows_b,
-             const std::vector<double>& times_b_s) {
-  constexpr double most = 1.2;
+             const std::vector<double>& times_b_s, double shortest_s) {
+  constexpr double max_ratio = 1.2;
   const double rows = static_cast<double>(rows_b) / static_cast<double>(rows_a);
   for (size_t i = 0; i < times_a_s.size(); ++i) {
-    const double times = times_b_s[i] / times_a_s[i] / rows;
-    if (times > most || times < 1.0 / most) return true;
+    if (std::min(times_a_s[i], times_b_s[i]) < shortest_s) continue;
+    const double ratio = times_b_s[i] / times_a_s[i] / rows;
+    if (ratio > max_ratio || ratio < 1.0 / max_ratio) return true;
   }
   return false;
 }
@@ -48,7 +50,8 @@ std::optional<GemmCase> GemmCases::take() {
   return GemmCase{rows, columns, inner};
 }
 
-int64_t GemmCases::measured(const GemmCase& taken, const std::vector<double>& times_s) {
+int64_t GemmCases::take_times(const GemmCase& taken, const std::vector<double>& times_s,
+                              double shortest_s) {
   if (!adds_between_) return 0;
   TimesByRows& layer = layers_[{taken.columns, taken.inner}];
   const auto here = layer.insert({taken.rows, times_s}).first;
@@ -56,7 +59,7 @@ int64_t GemmCases::measured(const GemmCase& taken, const std::vector<double>& ti
   const auto add_between = [&](const TimesByRows::value_type& less,
                                const TimesByRows::value_type& more) {
     const int64_t rows = rows_between(less.first, more.first);
-    if (rows > 0 && changes(less.first, less.second, more.first, more.second))
+    if (rows > 0 && changes(less.first, less.second, more.first, more.second, shortest_s))
       add({rows, taken.columns, taken.inner});
   };
   if (here != layer.begin()) add_between(*std::prev(here), *here);

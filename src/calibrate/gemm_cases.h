@@ -31,13 +31,14 @@ class GemmCases {
   enum class Rows { as_given, and_between };
   explicit GemmCases(const std::vector<GemmCase>& cases = {}, Rows rows = Rows::as_given);
 
-  void add(const GemmCase& each);  // once, however often it is added
+  void add(const GemmCase& each);  // once while it waits
   int64_t size() const { return static_cast<int64_t>(waiting_.size()); }
   // The next case; none: all were taken.
   std::optional<GemmCase> take();
-  // Seconds that each kernel of a case took, always of the same kernels. Returns how many cases
-  // were added.
-  int64_t measured(const GemmCase& taken, const std::vector<double>& times_s);
+  // Takes the seconds of each kernel of a case, always of the same kernels. A kernel that took less
+  // than shortest_s does not count: its time is that of a launch. Returns how many cases were
+  // added.
+  int64_t take_times(const GemmCase& taken, const std::vector<double>& times_s, double shortest_s);
 
  private:
   // Cost and rows, columns, inner.
@@ -49,8 +50,8 @@ class GemmCases {
   std::map<std::pair<int64_t, int64_t>, TimesByRows> layers_;  // by columns, inner
 };
 
-// The cases of a calibration without a deck: layers of 256 to 8,192 columns, and heads of
-// vocabularies, each of 256 to 4,096 rows and of rows between.
+// The cases of a calibration without a deck: layers of hidden sizes 256 to 8,192, and heads of
+// vocabularies, each with 256 to 4,096 rows, and with rows between where times change.
 GemmCases default_gemms();
 
 }  // namespace gptbench

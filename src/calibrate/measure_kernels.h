@@ -66,7 +66,7 @@ class KernelBench {
   // Collective. Adds the mean over ranks of time and spread to the result.
   void add(KernelRate rate, const CallTime& mine);
   // The same of what `share` measures. in_cache: what the kernel before this one has just written
-  // in a step; none: caches stay as the calls leave them. Returns the slowest rank's time, on all
+  // in a step; none: caches stay as the calls leave them. Returns the fastest rank's time, on all
   // ranks; 0: there was no time.
   double add(TimeShare& share, const KernelRate& rate, const std::function<void()>& call,
              const std::optional<DeviceArrays>& in_cache = {}, Queue* queue = nullptr);
@@ -77,6 +77,7 @@ class KernelBench {
   Calibration& result_;
   std::unique_ptr<Queue> queue_;
   ColdCaches cold_caches_;
+  double launch_s_ = 0.0;  // of machine(); 0: not measured
 };
 
 const char* name_of(ComputeType type);

@@ -20,11 +20,11 @@ double flops_megatron(const ModelShape& s, int64_t B, bool full_checkpointing) {
          (2.0 * L * W + 4.0 * L * C * T + 1.5 * C * static_cast<double>(s.V));
 }
 
-double flops_causal(const ModelShape& s, int64_t B, double attended) {
+double flops_causal(const ModelShape& s, int64_t B, double attended_share) {
   const double T = static_cast<double>(s.T), C = static_cast<double>(s.C),
                L = static_cast<double>(s.L), W = static_cast<double>(s.layer_weights());
   const double b = static_cast<double>(B);
-  const double attention = s.family.causal ? 6.0 : 12.0 * attended;
+  const double attention = s.family.causal ? 6.0 : 12.0 * attended_share;
   return b * T * (6.0 * L * W + 6.0 * C * static_cast<double>(s.V)) + attention * L * C * b * T * T;
 }
 

@@ -19,13 +19,13 @@ namespace gptbench {
 //   megatron  k B T (2 L W + 4 L C T + 1.5 C V), k = 3, or 4 with full activation checkpointing;
 //             = 24 k B T L C^2 (1 + T/(6C) + V/(16 L C)) (Narayanan et al., arXiv:2104.04473,
 //             section 5.1)
-//   causal    B T (6 L W + 6 C V + 6 L C T), = B T (72 L C^2 + 6 C V + 6 L C T) (half of the
-//             attention matrix; where attention is not causal all of it but keys that are padding,
-//             12 L C T times `attended`, the mean share of the keys that queries see)
+//   causal    B T (6 L W + 6 C V + 6 L C T), = B T (72 L C^2 + 6 C V + 6 L C T): half of the
+//             attention matrix. Where attention is not causal, 12 L C T times attended_share, the
+//             mean share of the keys that are no padding
 double flops_mpt_star(const ModelShape& s, int64_t num_params, int64_t B);
 double flops_mpt(const ModelShape& s, int64_t num_params, int64_t B);
 double flops_megatron(const ModelShape& s, int64_t B, bool full_checkpointing);
-double flops_causal(const ModelShape& s, int64_t B, double attended);
+double flops_causal(const ModelShape& s, int64_t B, double attended_share);
 
 // Whether recomputation repeats the forward pass of the layers, which conventions then count, and
 // not only what costs little.

@@ -57,7 +57,7 @@ void describe_batch(std::string& text, const Plan& plan) {
   const std::string first = micro_batch_text(plan, 0);
   const std::string last = micro_batch_text(plan, plan.grid.data - 1);
   if (plan.buffer_index.lengths >= 0)
-    line(text, "Padding         %.1f%% of positions; in tokens and FLOPs, not as keys of causal",
+    line(text, "Padding         %.1f%% of positions; counts as tokens; causal omits padded keys",
          100.0 * padded_share(plan.config));
   line(text, "Micro-batches   %s sequence%s%s", first.c_str(), first == "1" ? "" : "s",
        plan.grid.data > 1 ? " on replica 0" : "");
@@ -138,7 +138,7 @@ void describe_flops(std::string& text, const Plan& plan,
     symbols.push_back(std::string(symbol) + "=" + std::to_string(value));
   std::string legend = "; W: entries of the matrices of a layer";
   if (padded > 0.0) {
-    symbols.push_back(printed("K=%.6g", static_cast<double>(s.T) * (1.0 - padded)));
+    symbols.push_back(printed("K=%.9g", static_cast<double>(s.T) * (1.0 - padded)));
     legend += "; K: mean length of a sequence without its padding";
   }
   text += hanging("  ", join(symbols, ", ") + legend);

@@ -80,7 +80,8 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
   s.flops.per_step[name_of(FlopsConvention::mpt_star)] = flops_mpt_star(shape, s.num_params, batch);
   s.flops.per_step[name_of(FlopsConvention::megatron)] =
       flops_megatron(shape, batch, s.flops.hardware_factor > 1.0);
-  s.flops.per_step[name_of(FlopsConvention::causal)] = flops_causal(shape, batch, 1.0);
+  constexpr double attended_share = 1.0;  // no published row has padding
+  s.flops.per_step[name_of(FlopsConvention::causal)] = flops_causal(shape, batch, attended_share);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "plan/lengths.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
@@ -39,6 +40,7 @@ Clock::Clock(const Plan& plan, const Machine& machine, const Software& software,
       software_(software),
       head_size_(plan.shape.D),
       is_causal_(plan.shape.family.causal),
+      attended_(1.0 - padded_share(plan.config)),
       links_(links_of(machine, software, plan.grid.size())),
       recompute_factor_(recompute_factor_of(plan.config.precision, software)),
       stage_(plan.at.pipeline),
@@ -129,8 +131,9 @@ double Clock::attention(const Work& work) {
   const bool is_forward = work.op == OpKind::attention_forward;
   const bool is_fused = software_.score_traffic == 0.0;
   const auto D = static_cast<double>(head_size_);
-  // Fused kernels have their efficiency from causal attention, of which they form half.
-  const double flops = (is_fused && !is_causal_ ? 2.0 : 1.0) * work.flops;
+  // Fused kernels have their efficiency from causal attention, of which they form half; they form
+  // no scores of keys that are padding.
+  const double flops = (is_fused && !is_causal_ ? 2.0 * attended_ : 1.0) * work.flops;
   // Kept scores are not formed again: four GEMMs backward, as forward costs twice its own.
   const double gemms_s =
       modelled_attention_s(machine_, peak_, is_forward || !is_fused, work.K, D, flops);

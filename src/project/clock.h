@@ -52,6 +52,7 @@ class Clock {
   const Software& software_;
   int64_t head_size_ = 1;
   bool is_causal_ = true;  // attention
+  double attended_ = 1.0;  // mean share of the keys that are no padding
   std::string type_;
   double peak_ = 1.0, fp8_peak_ = 1.0, bytes_per_s_ = 1.0;
   Links links_;

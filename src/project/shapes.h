@@ -28,7 +28,7 @@ using MeasuredShapes = std::map<std::string, std::vector<MeasuredShape>>;
 //   attention, messages: ln^2(M / M') + ln^2(N / N') + ln^2(K / K')
 //   GEMMs: (2 ln(min(M, N) / min(M', N')))^2 + (ln(max(M, N) / max(M', N')) / 2)^2
 //          + (ln(K / K') / 8)^2 + ln^2(p(N) / p(N')) + ln^2(p(W) / p(W'))
-// where W is K, of the gradient of the weight M, and p is the largest power of two that divides a
+// where W is K, but M for linear_backward_weight, and p is the largest power of two that divides a
 // number, at most 1,024. N and W are the widths of a layer, the lengths of its arrays' rows: rows
 // that begin at the same offset of each page compete for the same sets of a cache. The weights were
 // chosen by leaving measured GEMMs out (test/bench/README.md). 1 where the kernel was not measured

@@ -40,8 +40,8 @@ OpKind without_gelu(OpKind kind);
 Work work_of(const Plan& plan, const Op& op, int64_t rows);
 // The kernel, of a GEMM with M, N and K, and " again" of a recomputation.
 std::string name_of(const Work& work);
-// FLOPs that are done: operations count all of attention's matrix, of which a causal mask leaves
-// half, and padding the keys that are none.
+// FLOPs that are done. Operations count all of attention's matrix: a causal mask leaves half of it;
+// keys that are padding are left out, by their mean share.
 double done_flops(const Plan& plan, const Work& work);
 
 // An operation as it is issued: index into Plan::ops, index into RankWork::works.

@@ -74,7 +74,7 @@ model.preset=llama-7b model.hidden_size=896 model.num_attention_heads=14 model.n
 model.preset=mpt-125m model.hidden_size=576 model.num_attention_heads=9 model.seq_length=448 model.num_layers=4 parallel.zero_stage=2
 model.preset=bert-345m model.hidden_size=896 model.num_attention_heads=14 model.seq_length=320 model.num_layers=2
 END
-cp "$given" "$work/given"
+grep . "$given" >"$work/given" || [ $list != given ] || usage
 mv "$work/$list" "$work/decks"
 
 # Keys of ROW, a line of the list above, as words.

@@ -12,6 +12,10 @@ if [ "$rows" != 20 ] ||
   cat output
   exit 1
 fi
+# Decks of one's own: blank lines are none, and the last line has no end.
+printf 'model.preset=gpt2-124m\n\nmodel.preset=mpt-125m' >own
+sh "$driver" "$build" --quick --seconds 1 --decks own >output 2>&1 || { cat output; exit 1; }
+grep -q '^4 decks: ' output || { echo "FAILED: two decks on 1 and 2 ranks"; cat output; exit 1; }
 status=0
 sh "$driver" "$build" --fast >output 2>&1 || status=$?
 [ "$status" = 2 ] || { echo "FAILED: an unknown option: status $status"; exit 1; }

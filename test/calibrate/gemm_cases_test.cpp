@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -17,7 +18,7 @@ std::vector<int64_t> rows_taken(GemmCases cases, const std::function<double(int6
   std::vector<int64_t> rows;
   while (const std::optional<GemmCase> next = cases.take()) {
     rows.push_back(next->rows);
-    cases.measured(*next, {time_s(next->rows)});
+    cases.take_times(*next, {time_s(next->rows)}, 0.0);
   }
   return rows;
 }
@@ -74,13 +75,20 @@ TEST(GemmCases, NoRowsAreAddedToThoseOfADeck) {
 TEST(GemmCases, EachKernelAndEachLayerCounts) {
   GemmCases cases({{256, 64, 64}, {512, 64, 64}, {256, 65, 64}, {512, 65, 64}},
                   GemmCases::Rows::and_between);
-  EXPECT_EQ(cases.measured({256, 64, 64}, {1.0, 2.0}), 0);
-  EXPECT_EQ(cases.measured({512, 65, 64}, {1.0, 1.0}), 0);  // another layer
-  EXPECT_EQ(cases.measured({512, 64, 64}, {2.0, 2.0}), 1);  // the second kernel
+  EXPECT_EQ(cases.take_times({256, 64, 64}, {1.0, 2.0}, 0.0), 0);
+  EXPECT_EQ(cases.take_times({512, 65, 64}, {1.0, 1.0}, 0.0), 0);  // another layer
+  EXPECT_EQ(cases.take_times({512, 64, 64}, {2.0, 2.0}, 0.0), 1);  // the second kernel
   EXPECT_EQ(cases.size(), 5);
 }
 
-// Each layer of the grid has rows below and above; heads are measured too.
+// Both numbers of rows take as long as a launch.
+TEST(GemmCases, KernelsAsShortAsALaunchDoNotCount) {
+  GemmCases cases({{256, 64, 64}, {512, 64, 64}}, GemmCases::Rows::and_between);
+  EXPECT_EQ(cases.take_times({256, 64, 64}, {1.0}, 1.5), 0);
+  EXPECT_EQ(cases.take_times({512, 64, 64}, {1.0}, 1.5), 0);
+}
+
+// Every layer is measured with all four numbers of rows; heads are, too.
 TEST(GemmCases, DefaultGrid) {
   GemmCases cases = default_gemms();
   std::set<std::tuple<int64_t, int64_t, int64_t>> all;

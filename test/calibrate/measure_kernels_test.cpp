@@ -55,6 +55,16 @@ TEST_F(Kernels, Gemms) {
   EXPECT_EQ(rate("bf16 linear_backward_weight").bytes, 2.0 * (60.0 + 24.0) + 8.0 * 40.0);
 }
 
+// Calls of 64 and of 4,096 rows of 4 columns take nearly as long: rows between are measured.
+TEST_F(Kernels, RowsBetweenAreMeasured) {
+  Calibration result;
+  KernelBench bench(world_, *device_, int64_t{1} << 26, result);
+  bench.gemms(ComputeType::fp32,
+              GemmCases({{64, 4, 4}, {4096, 4, 4}}, GemmCases::Rows::and_between), time_s);
+  EXPECT_GT(result.kernels.size(), 6u);
+  EXPECT_EQ(result.kernels.size() % 3, 0u);
+}
+
 // Factors have one byte per element, results two, gradients of weights four, read and written.
 TEST_F(Kernels, GemmsInFp8) {
   for (const char* const name :

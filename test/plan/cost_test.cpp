@@ -232,7 +232,7 @@ TEST(Cost, PrintedFormulasYieldThePrintedNumbers) {
       m.family = is_padded ? "bert" : family;
       if (is_padded) {
         m.seq = 16;
-        m.short_seq_prob = 0.5;
+        m.short_seq_prob = 0.123;
       }
       m.recompute = recompute;
       m.hidden = 16;

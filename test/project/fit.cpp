@@ -9,7 +9,7 @@ namespace {
 
 using Vector = std::vector<double>;
 
-// What others would do: test/reference/README.md, "What the fit assumes".
+// Results with other values: test/reference/README.md, "What the fit assumes".
 constexpr double usual_error = 0.03;  // of a row: larger ones count less and less
 constexpr double usual_change = 0.5;  // of the logarithm of a figure from its start
 constexpr double difference = 1e-3;   // for derivatives

@@ -373,18 +373,22 @@ TEST(Projection, SelectiveRecomputationFormsStoredScoresAgain) {
 
 // Attention to both sides forms the whole matrix, of which causal kernels form half.
 TEST(Projection, AttentionToBothSidesTakesTwiceAsLong) {
-  const auto attention_s = [](const char* family) {
+  const auto attention_s = [](const char* family, const char* padding = "run.seed=1") {
     const Deck deck =
         parse_deck("deck", "&run /\n",
                    {std::string("model.family=") + family, "model.num_layers=4",
                     "model.hidden_size=512", "model.num_attention_heads=8", "model.seq_length=4096",
-                    "model.vocab_size=1024", "precision.compute=bf16"});
+                    "model.vocab_size=1024", "precision.compute=bf16", padding});
     const StepWork work = step_work(deck, 1, a100(), fsdp());
     return step_time(work, a100(), fsdp()).region_s[static_cast<int>(Region::attention)];
   };
   const double causal = attention_s("gpt"), both = attention_s("bert");
   EXPECT_GT(both, 1.8 * causal);  // launches are the same
   EXPECT_LE(both, 2.0 * causal);
+  // Lengths from 5 to T: half of the keys are padding, which fused kernels do not attend to.
+  const double padded = attention_s("bert", "data.short_seq_prob=1");
+  EXPECT_GT(padded, 0.5 * both);
+  EXPECT_LT(padded, 0.55 * both);
 }
 
 // The remark is made for GPUs alone, and where the deck names the library.

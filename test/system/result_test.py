@@ -208,8 +208,8 @@ for name, time_s in explained.items():
     check(math.isclose(sum(shares), time_s, rel_tol=1e-9) or not any(shares), f"explain: operations of {name}", shares, time_s)
 # Without a profile all limits are by FLOPs, at the ceiling of the run.
 rate = 1e12 * (summary["gemm_ceiling_tflops"] or summary["peak_tflops"])
-for key, value in {"flops_per_s": rate, "fp8_flops_per_s": rate}.items():
-    same(account["ceilings"][key], value, f"explain: {key}")
+for key in ("flops_per_s", "fp8_flops_per_s"):
+    same(account["ceilings"][key], rate, f"explain: {key}")
 for key in ("bytes_per_s", "host_bytes_per_s", "copy_bytes_per_s", "launch_s"):
     check(account["ceilings"][key] == 0, f"explain: {key}", account["ceilings"])
 for part in account["regions"] + account["operations"]:
@@ -233,12 +233,20 @@ for part in account["regions"]:
     for key in ("calls", "flops", "bytes"):
         total = sum(each[key] for each in account["operations"] if each["region"] == part["name"])
         same(part[key], total, f"explain: {key} of {part['name']}")
-of_step = ranks * sum(part["flops"] for part in account["operations"])
-model = config["model"]
-# What is recomputed counts all of attention's matrix, of which a causal mask leaves half.
-masked = 2 * model["num_layers"] * model["hidden_size"] * tokens * model["seq_length"]
-recomputed = summary["flops_per_step_exact_recomputed"] - (masked if summary["flops_per_step_exact_recomputed"] > 0 else 0)
-same(of_step, summary["flops_per_step_causal"] + recomputed, "explain: FLOPs of a step")
+# Attention multiplies 12 L C times per token and key that the token sees, a third of it in a forward pass; a causal mask
+# hides half of the keys, padding those of its lengths, which are 5 to T where a sequence is short.
+model, T = config["model"], config["model"]["seq_length"]
+is_bert = model["family"] == "bert"
+seen_keys = T - config["data"]["short_seq_prob"] * (T - (5 + T) / 2) if is_bert else T / 2
+repeats = config["memory"]["activation_checkpointing"] == "full"
+attention = 12 * model["num_layers"] * model["hidden_size"] * tokens * seen_keys * (4 / 3 if repeats else 1)
+flops_of_regions = {part["name"]: ranks * part["flops"] for part in account["regions"]}
+same(flops_of_regions["attention"], attention, "explain: FLOPs of attention")
+if not is_bert:  # whose small heads the convention does not count
+    # What is recomputed counts all of attention's matrix.
+    masked = attention / 4 if repeats else 0
+    done = summary["flops_per_step_causal"] + summary["flops_per_step_exact_recomputed"] - masked
+    same(sum(flops_of_regions.values()), done, "explain: FLOPs of a step")
 computing = [
     [sum(timing[f"region_{name}_s"][i][rank] for name in regions) for i in range(count)] for rank in range(ranks)
 ]
@@ -292,7 +300,7 @@ for message in account["messages"]:
         of_file = statistics.mean(comm[f"{message['axis']}_{message['op']}_{key}"]) / counted
         same(message[key], of_file, f"explain: {message['axis']} {message['op']} {key}")
     factor = {"send": 1, "receive": 1, "all_reduce": 2 * (ranks - 1) / ranks}.get(message["op"], (ranks - 1) / ranks)
-    bus_bytes_per_s = factor * message["bytes"] / message["time_s"]
+    bus_bytes_per_s = factor * message["bytes"] / message["time_s"] if message["time_s"] > 0 else 0
     same(message["bus_bytes_per_s"], bus_bytes_per_s, f"explain: bus rate of {message['op']}")
     check(message["limit_s"] == 0, "explain: limit of a message without a profile", message)
 

@@ -35,6 +35,7 @@ agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.pipeline_parallel=2 "${evalua
 agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.tensor_parallel=2 memory.activation_checkpointing=full output.flops_convention=megatron \
   memory.device_memory_gib=1
 agrees 2 "$deck" "${size[@]}" run.steps=8 parallel.zero_stage=3 parallel.offload=parameters
+agrees 2 "$deck" "${size[@]}" run.steps=8 model.family=bert data.short_seq_prob=0.5
 agrees 2 "$deck" "${size[@]}" run.steps=20 parallel.zero_stage=2 precision.compute=fp16 precision.initial_loss_scale=1e7 \
   precision.loss_scale_window=2 "${evaluated[@]}"
 

@@ -136,7 +136,7 @@ expected = {
     "parts_s": {name: time_s for name, time_s in parts.items() if time_s > 1e-12},
     "tokens_per_s": summary["tokens_per_s"], "mfu": summary["mfu"], "hfu": summary["hfu"],
     "flops_convention": summary["flops_convention"], "peak_flops": 1e12 * summary["peak_tflops"],
-    "peak_note": summary["peak_note"], "memory_bytes": summary["device_memory_used_bytes"],
+    "peak_note": summary["peak_note"], "mfu_warning": "", "memory_bytes": summary["device_memory_used_bytes"],
     "reserve_bytes": profile["reserve_gib"] * 2**30, "limit_bytes": summary["device_memory_bytes"],
     "host_bytes": memory["host_bytes"][0], "host_limit_bytes": profile["host_memory_gib"] / profile["ranks_per_node"] * 2**30, "fits": True,
     "messages": messages, "traffic": traffic,
