@@ -405,10 +405,10 @@ Record recovered_record(const std::string& directory, const std::string& status,
   record.outcome.exit_status =
       static_cast<int64_t>(status == exit_code(Exit::timeout).status ? Exit::timeout : Exit::peer);
   record.outcome.verdict = "NOT VERIFIED";
-  record.outcome.failed_step =
-      record.summary.resumed.steps + static_cast<int64_t>(record.steps.loss.size()) - 1;
+  record.outcome.ended_in_step =
+      record.summary.resumed.steps + static_cast<int64_t>(record.steps.loss.size());
   record.outcome.reason = "recovered from the journal: the run ended without a result after step " +
-                          std::to_string(record.outcome.ended_in_step()) +
+                          std::to_string(record.outcome.ended_in_step) +
                           "; step times are those of rank 0" + lines.left_out();
   const std::string words = words_of_watchdog(directory);
   if (!words.empty()) record.outcome.reason += "; " + words;

@@ -132,7 +132,11 @@ void read_steps(hid_t file, Record& record) {
   const Hdf5Handle group = open_object(file, "steps");
   if (group < 0) return;
   read_attribute(group, "warmup_steps", record.steps.warmup_steps);
-  read_attribute(group, "failed_step", record.outcome.failed_step);
+  int64_t& ended_in_step = record.outcome.ended_in_step;
+  // Files until 0.2.2 have it counted from 0, and -1 for none.
+  if (!read_attribute(group, "ended_in_step", ended_in_step) &&
+      read_attribute(group, "failed_step", ended_in_step))
+    ++ended_in_step;
   visit_steps(record.steps, [&](const char* name, const char*, const char*, Written, auto& values) {
     read_dataset(group, name, values);
   });

@@ -74,8 +74,7 @@ void write_summary(hid_t file, const Summary& summary) {
 void write_steps(hid_t file, const Record& record) {
   const Hdf5Handle group = create_group(file, "steps");
   write_attribute(group, "warmup_steps", record.steps.warmup_steps);
-  write_attribute(group, "failed_step", record.outcome.failed_step);  // files of all versions
-  write_attribute(group, "ended_in_step", record.outcome.ended_in_step());
+  write_attribute(group, "ended_in_step", record.outcome.ended_in_step);
   visit_steps(record.steps, [&](const char* name, const char* units, const char* description,
                                 Written written, const auto& values) {
     if (written == Written::always || !values.empty())

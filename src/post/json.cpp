@@ -58,7 +58,7 @@ std::string projection_json(const ProjectionFacts& projection) {
 std::string steps_json(const Record& record) {
   JsonObject object;
   object.add("warmup_steps", record.steps.warmup_steps)
-      .add("ended_in_step", record.outcome.ended_in_step());
+      .add("ended_in_step", record.outcome.ended_in_step);
   visit_steps(record.steps,
               [&](const char* name, const char*, const char*, Written written, const auto& values) {
                 if (written == Written::always || !values.empty()) object.add(name, values);

@@ -29,8 +29,8 @@ std::string RunView::notes() const {
   std::string notes = month_and_day(record_->date_utc);
   const RunOutcome& end = record_->outcome;
   std::string ending = outcome();
-  if (!ending.empty() && end.ended_in_step() > 0)
-    ending += " at step " + std::to_string(end.ended_in_step());
+  if (!ending.empty() && end.ended_in_step > 0)
+    ending += " at step " + std::to_string(end.ended_in_step);
   if (!end.reason.empty()) ending += (ending.empty() ? "" : ": ") + end.reason;
   for (const std::string& note : {ending, skipped_note()})
     if (!note.empty()) notes += (notes.empty() ? "" : "; ") + note;

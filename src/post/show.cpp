@@ -44,8 +44,8 @@ std::string about(const std::string& path, const Record& r) {
                                    : ""));
   text += entry("reason", r.outcome.reason);
   text += entry("rules", rules_text(r));
-  if (r.outcome.ended_in_step() > 0 && !run.counts())
-    text += entry("ended at step", std::to_string(r.outcome.ended_in_step()));
+  if (r.outcome.ended_in_step > 0 && !run.counts())
+    text += entry("ended at step", std::to_string(r.outcome.ended_in_step));
   text += entry("run", run.deck().text("run", "name"));
   text += entry("date (UTC)", r.date_utc);
   text += entry("machine", r.machine);

@@ -224,12 +224,9 @@ struct RunOutcome {
   std::string status;        // OK, OOM, INVALID, FAILED, TIMEOUT
   int64_t exit_status = -1;  // 5, 6 and 7 are all FAILED; -1: not known
   std::string reason;        // one line where status is not OK; notes
-  // Step, from 0 and those before a resumed run included, in which a run that is not OK ended; -1:
-  // before the first.
-  int64_t failed_step = -1;
-
-  // The same from 1, as steps are counted for readers; 0: none.
-  int64_t ended_in_step() const { return failed_step + 1; }
+  // Step, from 1 and those before a resumed run included, in which a run that is not OK ended; 0:
+  // before the first, or none.
+  int64_t ended_in_step = 0;
 };
 
 // What each step and evaluation gave, warm-up included.

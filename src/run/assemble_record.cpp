@@ -201,7 +201,7 @@ void set_end(Record& record, const RunEnd& end) {
   outcome.exit_status = static_cast<int64_t>(end.outcome);
   outcome.verdict = end.outcome == Exit::ok ? "VALID" : cut_short ? "NOT VERIFIED" : "INVALID";
   outcome.reason = end.reason;
-  outcome.failed_step = end.failed_step;
+  outcome.ended_in_step = end.ended_in_step;
 }
 
 }  // namespace gptbench

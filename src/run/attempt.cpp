@@ -240,7 +240,7 @@ RunEnd collect(const Session& session, const Sensing& sensing,
   parts.selected_algorithms = session.device.autotuning().selected() + graph_note(engine, plan);
   const bool ok = training.outcome == Exit::ok;
   return {training.outcome, training.reason + cause,
-          ok ? -1 : parts.start.from.steps + training.steps - 1};
+          ok ? 0 : parts.start.from.steps + training.steps};
 }
 
 RunEnd out_of_memory(const std::string& reason) {
@@ -289,7 +289,7 @@ RunEnd judged(MpiWorld& world, const RunParts& parts) {
   const std::string failed = world.rank() == 0 ? failed_checks(parts.checks) : "";
   if (parts.end->outcome != Exit::ok || world.all(failed.empty())) return *parts.end;
   const auto steps = static_cast<int64_t>(parts.training->steps.loss.size());
-  return {Exit::invalid, failed + parts.end->reason, parts.start.from.steps + steps - 1};
+  return {Exit::invalid, failed + parts.end->reason, parts.start.from.steps + steps};
 }
 
 // What the rules of the deck's class will not accept, in a few lines; "" where there is nothing.

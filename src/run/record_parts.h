@@ -72,7 +72,7 @@ struct RunStart {
 struct RunEnd {
   Exit outcome = Exit::ok;
   std::string reason;
-  int64_t failed_step = -1;  // as in RunOutcome
+  int64_t ended_in_step = 0;  // as in RunOutcome
 };
 
 // Everything that a run adds to its planned record.

@@ -110,7 +110,7 @@ TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
   EXPECT_EQ(r.outcome.verdict, "NOT VERIFIED");
   EXPECT_EQ(r.steps.loss, (std::vector<double>{9, 8, 7, 6}));
   EXPECT_EQ(r.steps.time_s, (std::vector<double>{1, 2, 3, 4}));
-  EXPECT_EQ(r.outcome.failed_step, 3);
+  EXPECT_EQ(r.outcome.ended_in_step, 4);
   EXPECT_EQ(r.summary.timed_steps, 3);
   EXPECT_EQ(r.summary.sensors_note, "not sampled: the run was killed");
   EXPECT_EQ(r.summary.rate.sec_per_it, 3.0);
@@ -465,7 +465,7 @@ TEST_F(Journals, AResumedRunContinuesTheFile) {
   const Record recovered = recovered_record(directory_, "FAILED");
   EXPECT_EQ(recovered.steps.loss, (std::vector<double>{17, 16}));
   EXPECT_EQ(recovered.steps.time_s, (std::vector<double>{30, 40}));
-  EXPECT_EQ(recovered.outcome.failed_step, 3);
+  EXPECT_EQ(recovered.outcome.ended_in_step, 4);
   EXPECT_NE(recovered.outcome.reason.find("after step 4"), std::string::npos)
       << recovered.outcome.reason;
   const std::string text = steps_text();

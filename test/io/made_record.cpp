@@ -130,7 +130,7 @@ Record made_record() {
   r.steps.held_out_loss = {10.25, 9.875};
   r.steps.warmup_steps = 1;
   r.outcome.exit_status = 0;
-  r.outcome.failed_step = 2;
+  r.outcome.ended_in_step = 3;
   r.timing = {{"forward", "s", "forward pass", {1, 2, 3, 4, 5, 6, 7, 8}, 4, 2, false},
               {"optimizer", "s", "AdamW", {.1, .2, .3, .4, .5, .6, .7, .8}, 4, 2, false}};
   r.memory = {{"parameters", "parameters", {497903616, 497903616}, false},
@@ -174,7 +174,7 @@ Record fugaku_record(const FugakuRow& row) {
   Record r = made_record();
   r.date_utc = row.date_utc;
   r.outcome.reason.clear();
-  r.outcome.failed_step = -1;
+  r.outcome.ended_in_step = 0;
   set_key(r, "parallel", "data_parallel", row.nodes);
   set_key(r, "batch", "micro_batch_size", row.micro_batch);
   set_key(r, "batch", "global_batch_size", int64_t{1024});

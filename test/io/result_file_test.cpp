@@ -338,6 +338,13 @@ TEST_F(ResultFile, MissingPartsAreEmptyAndWrongKindsAreRefused) {
   });
   EXPECT_EQ(read_result(in("made.h5")).summary.flops.fom_tflops, 2.0);
   EXPECT_EQ(read_result(in("made.h5")).summary.rules.outcome, "");
+  // The step of files that counted it from 0: the third, or none.
+  for (const int64_t failed_step : {2, -1}) {
+    with([&](hid_t file) {
+      write_attribute(create_group(file, "steps"), "failed_step", failed_step);
+    });
+    EXPECT_EQ(read_result(in("made.h5")).outcome.ended_in_step, failed_step + 1);
+  }
   with([](hid_t file) { write_attribute(create_group(file, "summary"), "num_params", "many"); });
   EXPECT_NE(message_of([&] { read_result(in("made.h5")); }).find("num_params"), std::string::npos);
   with([](hid_t file) {

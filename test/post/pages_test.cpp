@@ -46,7 +46,7 @@ Record failed_run() {
   r.steps.skipped.clear();
   r.steps.tokens.clear();
   r.steps.held_out_step.clear();
-  r.outcome.failed_step = -1;
+  r.outcome.ended_in_step = 0;
   r.timing.clear();
   r.comm.clear();
   r.verify.clear();

@@ -239,7 +239,7 @@ TEST(Show, ReducedFiguresSayWhatTheyAre) {
   r.memory = {{"workspace", "", {4096}, true}};
   r.comm = {{"data", "all_reduce", {5 << 20}, {7000}, {1}, {2.5}, {1.25}, true}};
   const std::string page = show_page("x.h5", r);
-  EXPECT_TRUE(has(page, "  ended at step         3\n")) << page;  // from 1; failed_step is 2 from 0
+  EXPECT_TRUE(has(page, "  ended at step         3\n")) << page;
   EXPECT_TRUE(has(page, "-- time, maximum over ranks ----"));
   EXPECT_TRUE(has(page, "  forward    6.00 s  18.8 %\n")) << page;
   EXPECT_TRUE(has(page, "-- communication of the steps after the warm-up, sum over ranks ----"));

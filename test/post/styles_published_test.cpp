@@ -66,7 +66,7 @@ TEST(Fugaku, OutcomesStandInPlaceOfFigures) {
   Record oom = fugaku_record({64, 2.0, 4, 30000.0, 0.0});
   oom.outcome.status = "OOM";
   oom.outcome.verdict = "";
-  oom.outcome.failed_step = 3;
+  oom.outcome.ended_in_step = 4;
   oom.outcome.reason = "activations need 31 GiB";
   Record invalid = fugaku_record({1, 2.0, 1, 0.0, 1489.7});
   invalid.outcome.status = invalid.outcome.verdict = "INVALID";
