@@ -14,6 +14,7 @@ run 0 --search "${searched[@]}" --top 3 --write-decks "$decks/best"
 tail -1 out | grep -Eq '^GPTBENCH search layouts=[0-9]+ fit=[0-9]+ sec_per_it=[0-9.e+-]+ mfu=[0-9.]+ memory_bytes=[0-9]+ machine=a100-80 software=gptbench$' || fail "last line"
 cp out text
 run 0 --search "${searched[@]}" --top 3 --format json
+cp out found.json
 python3 - text out <<'PY' || fail "JSON is not the text"
 import json, re, sys
 text, found = open(sys.argv[1]).read(), json.load(open(sys.argv[2]))
@@ -38,11 +39,37 @@ tr -d '!\n' <"$decks/low/tiny-layout1.in" | tr -s ' ' | grep -q 'WARNING: MFU ab
 run 0 --project "$decks/low/tiny-layout1.in" --machine a100-80 --software gptbench --ranks 4
 tail -1 out | grep -q ' warning=mfu_above_100_percent$' || fail "no warning of a projection"
 
-# The decks: --plan takes them, and the first one is projected to the time of the search.
+# The decks: --plan takes them, and they are projected to the figures of the search.
 for k in 1 2 3; do
   run 0 --plan "$decks/best/tiny-layout$k.in" --ranks 4
   [ "$status" -eq 0 ] || fail "status $status"
+  run 0 --project "$decks/best/tiny-layout$k.in" --machine a100-80 --software gptbench --ranks 4 --write-result again
+  "$GPTPOST" show "$work/again/result.h5" --format json >"layout$k.json"
 done
+case="JSON of a search and the records of its layouts"
+python3 - found.json layout[123].json >differ <<'PY' || fail "$(cat differ)"
+import json, math, sys
+found, *records = (json.load(open(name)) for name in sys.argv[1:])
+wrong = []
+for layout, record in zip(found["best"], records):
+    summary, band, config = record["summary"], record["projection"], record["config"]
+    expected = {
+        "sec_per_it": summary["sec_per_it"], "low": band["sec_per_it_low"], "high": band["sec_per_it_high"],
+        "tokens_per_s": summary["tokens_per_s"], "mfu": summary["mfu"], "memory_bytes": summary["device_memory_used_bytes"],
+        "micro_batch_size": config["batch"]["micro_batch_size"],
+        "activation_checkpointing": config["memory"]["activation_checkpointing"],
+    }
+    expected |= {key: config["parallel"].get(key) for key in layout.keys() - expected.keys()}
+    for key, value in layout.items():
+        equal = math.isclose(value, expected[key], rel_tol=1e-9) if isinstance(value, float) else value == expected[key]
+        if not equal:
+            wrong.append(f"{key}: {value}, by the record {expected[key]}")
+    whole = {"machine": band["machine"], "software": band["software"], "ranks": summary["world_size"],
+             "global_batch_size": config["batch"]["global_batch_size"]}
+    wrong += [f"{key}: {found[key]}, by the record {value}" for key, value in whole.items() if found[key] != value]
+print("\n".join(wrong))
+sys.exit(1 if wrong or len(records) != 3 else 0)
+PY
 grep -q '^! Layout 1 of 3 that gptbench --search chose' "$decks/best/tiny-layout1.in" || fail "no header"
 run 0 --project "$decks/best/tiny-layout1.in" --machine a100-80 --software gptbench --ranks 4 --write-result projected
 tail -1 out | grep -Fq "sec_per_it=$best " || fail "not the $best s of the search"
