@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -31,10 +32,17 @@ std::vector<int64_t> unlike_ranks(const Grid& grid, int64_t rank, Axis axis,
     alike = alike && (within % ranks_per_node == 0 || ranks_per_node % within == 0);
   }
   if (alike) return {rank};
-  const int64_t stage = grid.coordinates_of(rank).pipeline;
-  std::vector<int64_t> ranks;
-  for (int64_t each = 0; each < grid.size(); ++each)
-    if (grid.coordinates_of(each).pipeline == stage) ranks.push_back(each);
+  std::vector<int64_t> ranks = {0};
+  int64_t stride = 1;
+  for (const Axis each : grid.order) {
+    const bool is_stage = each == Axis::pipeline;
+    const int64_t size = grid.size_of(each), stage = grid.coordinates_of(rank).pipeline;
+    std::vector<int64_t> longer;
+    for (int64_t place = is_stage ? stage : 0; place < (is_stage ? stage + 1 : size); ++place)
+      for (const int64_t before : ranks) longer.push_back(before + place * stride);
+    ranks = std::move(longer);
+    stride *= size;
+  }
   return ranks;
 }
 
@@ -138,6 +146,15 @@ GroupShape shape_of(const Grid& grid, int64_t rank, Axis axis, int64_t ranks_per
   shape.per_node = ceil_div(shape.ranks, most_nodes);
   shape.sharing = std::max<int64_t>(1, std::min(ranks_per_node, grid.size()) / shape.per_node);
   return shape;
+}
+
+LinkUse use_of(const Links& links, const GroupShape& group) {
+  if (group.nodes() == 1) return {1.0, 0.0};
+  if (group.per_node == 1) return {0.0, 1.0};
+  const double within = links.within.bytes_per_s,
+               between = links.between.bytes_per_s / static_cast<double>(group.sharing),
+               slower = std::min(within, between);
+  return {slower / within, slower / between};
 }
 
 int64_t nodes_to_stage(const Grid& grid, int64_t rank, int64_t stage, int64_t ranks_per_node) {

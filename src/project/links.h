@@ -59,6 +59,16 @@ struct GroupShape {
 // their order. Where groups lie differently, as three of 6 ranks on nodes of 8 do, it is that of
 // one on the most nodes, spread evenly: the others wait for it.
 GroupShape shape_of(const Grid& grid, int64_t rank, Axis axis, int64_t ranks_per_node);
+
+// Shares of the time of a group's collectives for which they keep a rank's link within its node and
+// the node's link to others busy: 1 for the slower of those that they pass, 0 for one that they do
+// not. Example: within 300 GB/s per rank, between 100 GB/s per node, 4 ranks on each of 2 nodes,
+// sharing 2: {50 / 300, 1}.
+struct LinkUse {
+  double within = 0.0, between = 0.0;
+};
+LinkUse use_of(const Links& links, const GroupShape& group);
+
 // Nodes from a rank of the stage of `rank` to its peer in pipeline stage `stage`, the largest of
 // them; 0: all have it on their node.
 int64_t nodes_to_stage(const Grid& grid, int64_t rank, int64_t stage, int64_t ranks_per_node);

@@ -19,12 +19,16 @@ constexpr double normal_90 = 1.2815515655446004;  // 80 % of a normal distributi
 
 std::vector<Lane> lanes_of(const StepWork& step, const Machine& machine, const Software& software) {
   std::vector<Lane> lanes;
+  const Links links = links_of(machine, software, step.stages.front().plan.grid.size());
   for (const RankWork& work : step.stages) {
     Lane lane{&work, seconds_of(work, machine, software), {}};
-    const auto per_node = static_cast<int64_t>(machine.ranks_per_node);
-    for (int axis = 0; axis < num_axes; ++axis)
-      lane.leaves_node[static_cast<size_t>(axis)] =
-          shape_of(work.plan.grid, work.plan.rank, static_cast<Axis>(axis), per_node).nodes() > 1;
+    for (int i = 0; i < num_axes; ++i) {
+      const auto axis = static_cast<Axis>(i);
+      GroupShape shape = shape_of(work.plan.grid, work.plan.rank, axis, links.ranks_per_node);
+      // A send passes one link, here the one between nodes where any stage is on another node.
+      if (axis == Axis::pipeline) shape.per_node = shape.nodes() > 1 ? 1 : shape.ranks;
+      lane.uses[static_cast<size_t>(i)] = use_of(links, shape);
+    }
     lanes.push_back(std::move(lane));
   }
   return lanes;

@@ -187,14 +187,17 @@ class Walker {
       return true;
     }
     if (lanes_ > 1 && spans_stages(op.axis) && !meet(op, start)) return false;
-    double& link = link_free_[lane_.leaves_node[static_cast<size_t>(op.axis)] ? 1 : 0];
-    const double busy_s = std::max(0.0, link - start);
-    link = std::max(start, link) + seconds;
-    end = link;
+    const LinkUse& use = lane_.uses[static_cast<size_t>(op.axis)];
+    double begin = start;
+    if (use.within > 0.0) begin = std::max(begin, within_free_);
+    if (use.between > 0.0) begin = std::max(begin, between_free_);
+    if (use.within > 0.0) within_free_ = begin + use.within * seconds;
+    if (use.between > 0.0) between_free_ = begin + use.between * seconds;
+    end = begin + seconds;
     if (op.axis == Axis::pipeline && op.kind == OpKind::send) {
       // Half of the link while others use it. What is in flight already keeps its end, which a
       // message of this size hardly changes; what comes later ends so much later.
-      end = start + seconds + std::min(seconds, busy_s);
+      end = start + seconds + std::min(seconds, begin - start);
       const auto& size = op.as<MessageSize>();
       exchange_.in_flight[{plan_.at.pipeline, size.peer, size.tag}].push(end);
     }
@@ -226,7 +229,7 @@ class Walker {
   Exchange& exchange_;
   size_t next_ = 0;
   std::array<double, num_queues> clock_{};
-  std::array<double, 2> link_free_{};                  // within the node, between nodes
+  double within_free_ = 0.0, between_free_ = 0.0;      // when links are free again
   std::vector<std::vector<double>> finished_;          // [op][event]
   std::array<std::queue<Posted>, num_queues> posted_;  // receives
   std::vector<double> late_;  // [op]: how much later than this rank the last stage arrived

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "project/links.h"
 #include "project/profile.h"
 #include "project/work.h"
 
@@ -15,10 +16,11 @@ namespace gptbench {
 struct Lane {
   const RankWork* work = nullptr;
   std::vector<double> seconds;
-  // Links that messages of an axis use. Collectives and rings on one link take turns. A send to
-  // another stage, for which that stage waits, shares the link with what is in flight: a stage's
-  // gradients, posted before its last send, must not delay the stages after it one by one.
-  std::array<bool, num_axes> leaves_node{};
+  // [axis]: links that its messages use. Collectives and rings on one link take turns: one begins
+  // when those before it have left all links that it uses. A send to another stage, for which that
+  // stage waits, shares the link with what is in flight: a stage's gradients, posted before its
+  // last send, must not delay the stages after it one by one.
+  std::array<LinkUse, num_axes> uses{};
   bool fewer = false;   // RankWork::fewer in place of its issues
   bool traced = false;  // keeps LaneTime::spans
 };

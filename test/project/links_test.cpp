@@ -60,6 +60,19 @@ TEST(Links, PartitionsOfPartOfTheReplicas) {
   EXPECT_EQ(shape_of(grid, 0, Axis::shard, 4).nodes(), 1);
 }
 
+// Two data groups of a node share its 50 byte/s, a quarter of what each rank has within it.
+TEST(Links, TheFasterLinkIsFreeAgainEarlier) {
+  const auto use = [](const Links& of, const GroupShape& group) {
+    const LinkUse found = use_of(of, group);
+    return std::vector<double>{found.within, found.between};
+  };
+  EXPECT_EQ(use(links, {8, 4, 2}), (std::vector<double>{0.25, 1.0}));
+  EXPECT_EQ(use(links, {8, 8, 1}), (std::vector<double>{1.0, 0.0}));
+  EXPECT_EQ(use(links, {8, 1, 8}), (std::vector<double>{0.0, 1.0}));
+  const Links fast = {{1.0, 100.0}, {10.0, 400.0}, 8, {}, {}};
+  EXPECT_EQ(use(fast, {8, 4, 2}), (std::vector<double>{1.0, 0.5}));
+}
+
 TEST(Links, NothingToSendToNobody) {
   EXPECT_EQ(collective_s(links, OpKind::all_reduce, 800.0, {1, 1, 1}), 0.0);
 }

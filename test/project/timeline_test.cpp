@@ -49,7 +49,12 @@ class ByHand {
     return op;
   }
   void stage(int64_t stage) { work_.plan.at.pipeline = stage; }
-  Lane lane() const { return {&work_, seconds_, {}}; }
+  // All messages pass the link within the node.
+  Lane lane() const {
+    Lane lane{&work_, seconds_, {}};
+    lane.uses.fill({1.0, 0.0});
+    return lane;
+  }
 
  private:
   RankWork work_;
@@ -190,6 +195,29 @@ TEST(Timeline, MessagesOnALinkTakeTurns) {
   const LaneTime time = walked({rank.lane()}, 0.0).front();
   EXPECT_DOUBLE_EQ(time.end_s, 9.0);
   EXPECT_DOUBLE_EQ(time.exposed_s, 8.0);
+}
+
+// A gather D of 4 s over several nodes keeps the link within them busy for a quarter of its time: a
+// gather T within the node follows it there, R between nodes when D has ended:
+//   tensor      . T T T T T
+//   data        D D D D
+//   send                R R R
+TEST(Timeline, MessagesOfSeveralNodesUseBothLinks) {
+  ByHand rank;
+  rank.add(OpKind::all_gather, QueueId::data, Axis::data, 4.0);
+  rank.add(OpKind::all_gather, QueueId::tensor, Axis::tensor, 5.0);
+  rank.add(OpKind::all_gather, QueueId::send_forward, Axis::replica, 3.0);
+  Lane lane = rank.lane();
+  lane.uses[static_cast<size_t>(Axis::data)] = {0.25, 1.0};
+  lane.uses[static_cast<size_t>(Axis::replica)] = {0.0, 1.0};
+  lane.traced = true;
+  const std::vector<Span> spans = walked({lane}, 0.0).front().spans;
+  const std::vector<std::pair<double, double>> expected = {{0, 4}, {1, 6}, {4, 7}};
+  ASSERT_EQ(spans.size(), expected.size());
+  for (size_t i = 0; i < spans.size(); ++i) {
+    EXPECT_DOUBLE_EQ(spans[i].begin_s, expected[i].first) << i;
+    EXPECT_DOUBLE_EQ(spans[i].end_s, expected[i].second) << i;
+  }
 }
 
 // Stage 0 computes 2 s and sends 1 s; stage 1 computes 4 s more on what it has received.
