@@ -29,16 +29,10 @@ std::string threads_of(const Record& record) {
   return "";
 }
 
-// The share of a node that a rank has: the ceiling may depend on it, as where ranks share the
-// bandwidth of memory.
-std::string share_of_node(const Record& record) {
-  return std::to_string(record.summary.ranks_per_node) + "\n" + threads_of(record);
-}
-
-// What else the ceiling of a run depends on.
+// What the ceiling of a run depends on, but the ranks per node.
 std::string group_of(const Record& record) {
   const RunView run(record);
-  std::vector<std::string> parts = {record.machine, record.summary.device.name};
+  std::vector<std::string> parts = {record.machine, record.summary.device.name, threads_of(record)};
   for (const auto& [group, key] : {std::pair{"run", "device"}, std::pair{"precision", "compute"},
                                    std::pair{"precision", "tf32"}})
     parts.push_back(key_cell(run, group, key));
@@ -48,28 +42,41 @@ std::string group_of(const Record& record) {
   return join(parts, "\n");
 }
 
-struct RunCeilings {
-  std::vector<double> steady;  // TFLOP/s
+// Of the runs of a group.
+struct Ceilings {
+  std::map<int64_t, std::vector<double>> steady;  // TFLOP/s, by ranks per node
   size_t runs = 0;
 };
-using CeilingsByShare = std::map<std::string, RunCeilings>;
 
-// Where the ceiling hardly depends on the share of a node, each share gets the ceilings of all.
-// Shares without a steady ceiling stay apart, since nothing says what theirs would be.
-void unite_if_they_agree(CeilingsByShare& shares) {
-  RunCeilings all;
-  std::vector<double> medians;
-  for (const auto& [share, ceilings] : shares) {
-    if (ceilings.steady.empty()) continue;
-    medians.push_back(median(ceilings.steady));
-    all.steady.insert(all.steady.end(), ceilings.steady.begin(), ceilings.steady.end());
-    all.runs += ceilings.runs;
+struct CommonPeak {
+  double tflops = 0.0;  // 0: no ceiling was steady
+  std::string source = peak_source::measured;
+};
+
+// Ranks of a node that share its bandwidth of memory have a lower ceiling than one that has it
+// alone. What they lose by that shows in their utilisation, as it does in HPL.
+CommonPeak common_peak(const Ceilings& ceilings) {
+  std::vector<double> all;
+  std::map<double, int64_t> medians;  // and their ranks per node
+  for (const auto& [ranks_per_node, steady] : ceilings.steady) {
+    medians[median(steady)] = ranks_per_node;
+    all.insert(all.end(), steady.begin(), steady.end());
   }
-  if (medians.empty()) return;
-  const auto [least, largest] = std::minmax_element(medians.begin(), medians.end());
-  if (*largest > (1.0 + max_ceiling_spread) * *least) return;
-  for (auto& [share, ceilings] : shares)
-    if (!ceilings.steady.empty()) ceilings = all;
+  if (all.empty()) return {};
+  if (ceilings.runs == 1) return {all.front()};
+  const auto [largest, ranks_per_node] = *medians.rbegin();
+  const bool agree = largest <= (1.0 + max_ceiling_spread) * medians.begin()->first;
+  const std::vector<double>& used = agree ? all : ceilings.steady.at(ranks_per_node);
+  CommonPeak peak{median(used)};
+  peak.source = printed("median of the measured GEMM ceilings of %zu of %s", used.size(),
+                        runs_text(ceilings.runs).c_str());
+  if (!agree)
+    peak.source += printed(", those with %lld rank%s per node",
+                           static_cast<long long>(ranks_per_node), ranks_per_node == 1 ? "" : "s");
+  double spread = 0.0;
+  for (const double each : used) spread = std::max(spread, std::abs(each / peak.tflops - 1.0));
+  if (used.size() > 1) peak.source += printed(", within %.1f %%", 100.0 * spread);
+  return peak;
 }
 
 bool is_timed(const RunView& run) {
@@ -93,29 +100,18 @@ std::string reason_of(const RunView& run) {
 }  // namespace
 
 void share_ceilings(std::vector<LoadedRun>& runs) {
-  std::map<std::string, CeilingsByShare> groups;
+  std::map<std::string, Ceilings> groups;
   for (const LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    RunCeilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
+    Ceilings& ceilings = groups[group_of(run.record)];
     ++ceilings.runs;
-    if (run.record.summary.flops.mfu > 0.0)
-      ceilings.steady.push_back(run.record.summary.peak.tflops);
+    const Summary& s = run.record.summary;
+    if (s.flops.mfu > 0.0) ceilings.steady[s.ranks_per_node].push_back(s.peak.tflops);
   }
-  for (auto& [group, shares] : groups) unite_if_they_agree(shares);
-  const auto source_of = [](const RunCeilings& ceilings, double peak) -> std::string {
-    if (ceilings.runs == 1 || ceilings.steady.empty()) return peak_source::measured;
-    double spread = 0.0;
-    for (const double each : ceilings.steady)
-      spread = std::max(spread, std::abs(each / peak - 1.0));
-    return printed("median of the measured GEMM ceilings of %zu of %s", ceilings.steady.size(),
-                   runs_text(ceilings.runs).c_str()) +
-           (ceilings.steady.size() > 1 ? printed(", within %.1f %%", 100.0 * spread) : "");
-  };
   for (LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    const RunCeilings& ceilings = groups[group_of(run.record)][share_of_node(run.record)];
-    const double peak = median(ceilings.steady);
-    set_peak(run.record.summary, peak, source_of(ceilings, peak));
+    const CommonPeak peak = common_peak(groups[group_of(run.record)]);
+    set_peak(run.record.summary, peak.tflops, peak.source);
   }
 }
 

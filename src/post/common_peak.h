@@ -8,14 +8,14 @@
 
 namespace gptbench {
 
-// Runs of one model on one machine and device and in one type, whose peak is a measured GEMM
-// ceiling, get the median of their ceilings as their common peak, and MFU and HFU against it: else
-// the noise of each ceiling would enter their comparison. The model is what gives the GEMMs their
-// sizes; layers and sequence length do not. Where the medians of different numbers of ranks per
-// node or threads per rank differ by more than max_ceiling_spread, each number has its own. A
-// ceiling that varied within its run (mfu 0) does not count, but its run gets the median of the
-// others, and the source of the peak says of how many; where no other is there, the runs keep no
-// peak.
+// Runs of one model on one machine and device, in one type and with as many threads per rank, whose
+// peak is a measured GEMM ceiling, get the median of their ceilings as their common peak, and MFU
+// and HFU against it: else the noise of each ceiling would enter their comparison. The model is
+// what gives the GEMMs their sizes; layers and sequence length do not. Where the medians of
+// different numbers of ranks per node differ by more than max_ceiling_spread, the largest of them
+// is the peak. A ceiling that varied within its run (mfu 0) does not count, but its run gets the
+// peak of the others, and the source of the peak says of how many; where no other is there, the
+// runs keep no peak.
 void share_ceilings(std::vector<LoadedRun>& runs);
 
 // "peak 0.2 TFLOP/s (deck)", or all peaks of the runs that have MFU; "" where none has. Published
