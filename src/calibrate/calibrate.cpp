@@ -131,20 +131,32 @@ struct CalibrationSetup {
   bool has_deck = false;
 };
 
-// Collective. Ranks of the fullest node, Q. Throws unless node n holds ranks n Q to (n + 1) Q - 1:
-// what is within a node and what is between nodes is told from the places in a grid, as in a
-// projection.
+// Collective. Ranks of each node, Q. Throws unless node n holds ranks n Q to (n + 1) Q - 1: what is
+// within a node and what is between nodes is told from the places in a grid, as in a projection,
+// and only nodes with as many ranks make groups of one rank of each.
 int64_t checked_ranks_per_node(MpiWorld& world) {
   const int64_t per_node = world.max(world.node_size()), node = world.rank() / per_node;
+  const char* const advice =
+      "; ranks must fill one node after the other, as mpirun --map-by core and srun "
+      "--distribution=block place them, with the same number on each";
   agreed(world, [&] {
-    if (world.node() == node) return;
-    throw Error(Exit::usage,
-                printed("calibration: rank %lld is on node %lld, but with %lld ranks per node it "
-                        "belongs on node %lld; ranks must fill one node after the other, as mpirun "
-                        "--map-by core and srun --distribution=block place them, with the same "
-                        "number on each",
-                        static_cast<long long>(world.rank()), static_cast<long long>(world.node()),
-                        static_cast<long long>(per_node), static_cast<long long>(node)));
+    if (world.node() != node)
+      throw Error(
+          Exit::usage,
+          printed("calibration: rank %lld is on node %lld, but with %lld ranks per node it "
+                  "belongs on node %lld",
+                  static_cast<long long>(world.rank()), static_cast<long long>(world.node()),
+                  static_cast<long long>(per_node), static_cast<long long>(node)) +
+              advice);
+  });
+  agreed(world, [&] {
+    if (world.node_size() != per_node)
+      throw Error(
+          Exit::usage,
+          printed("calibration: the last node holds %lld of the %lld ranks that other "
+                  "nodes hold",
+                  static_cast<long long>(world.node_size()), static_cast<long long>(per_node)) +
+              advice);
   });
   return per_node;
 }

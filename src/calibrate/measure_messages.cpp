@@ -141,7 +141,7 @@ std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t
   Grid flat;
   flat.data = ranks;
   if (ranks == 1) return {};
-  if (nodes == 1 || nodes * ranks_per_node != ranks) return {{flat, Axis::data, all_kinds}};
+  if (nodes == 1) return {{flat, Axis::data, all_kinds}};
   Grid grid;
   grid.tensor = ranks_per_node;
   grid.data = nodes;

@@ -20,7 +20,8 @@ struct AxisMessages {
 };
 
 // Messages to measure without a deck. On one node all ranks as one group; on several nodes groups
-// within nodes (tensor), groups of one rank of each node (data), and all ranks (world).
+// within nodes (tensor), groups of one rank of each node (data), and all ranks (world). Each node
+// holds ranks_per_node.
 std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t ranks_per_node);
 // `axes` of a deck, and on several nodes those of default_messages() within nodes and of one rank
 // of each node where the deck has no such groups: the links of a profile are fitted to these alone.

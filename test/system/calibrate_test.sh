@@ -115,7 +115,8 @@ for ranks in 1 2; do
   grep -q '"kernel": *"sum_of_arrays"' shown || fail "what was measured is not in the result"
 done
 
-# Ranks that take turns on two nodes, and nodes of 3, 2 and 1 rank: what is within a node would be taken for between.
+# Ranks that take turns on two nodes, nodes of 3, 2 and 1 rank, and of 2 and 1: what is within a node would be taken for
+# between, or neither link measured.
 # ranks_on 'RANKS OF A NODE, RANK BY RANK': as GPTBENCH_RANKS_PER_NODE makes nodes, rank r on node r / its number.
 ranks_on() {
   local sizes
@@ -131,6 +132,8 @@ ranks_on "4 1 4 2"
 grep -q 'rank 1 is on node 1, but with 2 ranks per node it belongs on node 0; ranks must fill one node' err || fail "$(cat err)"
 ranks_on "3 3 3 3 3 1"
 grep -q 'rank 5 is on node 2, but with 3 ranks per node it belongs on node 1; ' err || fail "$(cat err)"
+ranks_on "2 2 2"
+grep -q 'the last node holds 1 of the 2 ranks that other nodes hold; ranks must fill one node' err || fail "$(cat err)"
 
 # A rank that is stopped is named by the other.
 case="a rank is stopped"
