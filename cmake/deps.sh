@@ -74,6 +74,7 @@ if [ "$purpose" = test ]; then
   need python3-h5py
   need_command h5dump hdf5-tools
   need_command rsvg-convert librsvg2-bin
+  need_command pdflatex texlive-latex-base
   # Opens reports in the tests.
   want chromium
   need_command clang-format-14 clang-format-14

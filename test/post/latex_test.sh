@@ -7,7 +7,7 @@ if [ -z "${GPTPOST:-}" ] || [ ! -x "$GPTPOST" ]; then
   exit 77
 fi
 if ! command -v pdflatex > /dev/null || ! kpsewhich rotating.sty > /dev/null; then
-  echo "skipped: pdflatex or its package rotating is not here (Debian: texlive-latex-recommended)"
+  echo "skipped: pdflatex or its package rotating is not here (Debian: texlive-latex-base)"
   exit 77
 fi
 folder=$(mktemp -d)
