@@ -54,16 +54,19 @@ std::string percent_text(const RunView& run, bool hardware) {
   return run.counts() ? cell : run.outcome();
 }
 
-// Against the first denominator; or that of fp8, where both are requested and known.
-Cell percent(bool hardware, bool of_fp8 = false) {
-  const auto utilisation = [=](const RunView& run) {
+Cell percent(bool hardware) {
+  return [=](const RunView& run) { return percent_text(run, hardware); };
+}
+
+// Against the fp8 peak, where both peaks are requested and known.
+Cell percent_of_fp8(bool hardware) {
+  return [=](const RunView& run) {
+    double percent = 0.0;
     for (const auto& [type, value] :
          run.rates().utilisations(name_of(FlopsConvention::mpt), hardware))
-      if (!of_fp8 || type == name_of(Precision::fp8)) return value;
-    return 0.0;
+      if (type == name_of(Precision::fp8)) percent = value;
+    return figure(run, percent, decimals(2));
   };
-  return {[=](const RunView& run) { return percent_text(run, hardware); },
-          figures(utilisation, decimals(2)).figure};
 }
 
 // In units of 1e14 FLOP/s per device, as published.
@@ -118,7 +121,7 @@ std::vector<Table> mpt_tables(const Runs& runs) {
     for (const bool hardware : {false, true})
       columns.push_back(shown(Shown::for_programs,
                               in_unit("%", {std::string(hardware ? "HFU" : "MFU") + star + " fp8",
-                                            percent(hardware, true), true, true})));
+                                            percent_of_fp8(hardware), true, true})));
   // Not a published column: added where a run has something to note.
   if (std::any_of(runs.begin(), runs.end(),
                   [](const RunView& run) { return !run.skipped_note().empty(); }))
