@@ -67,17 +67,28 @@ grep -Eqx "\[2/6\] tiny-2  OOM  $time; about $time left" out || fail "progress: 
 grep -Eqx "\[6/6\] tiny-6  OK  $time, [0-9,]+ tokens/s" out || fail "progress: $(grep tiny-6 out)"
 [ "$(grep -Fc '<a b; echo no><-->' started)" -eq 6 ] || fail "argument vector: $(cat started)"
 
-# The list as JSON says of each row what the record of its result does.
+# The list as JSON says of each row what the record of its result does, of keys that a row leaves alone what the deck
+# without a sweep does, and of the row that is left out why that deck with its values is refused.
 sweeps 0 "$decks/all.in" --list --format json
-GPTPOST="$GPTPOST" python3 - out "$work" <<'END' || fail "the list is not what the rows' results say"
-import json, os, subprocess, sys
+{ cat "$decks/tiny.in" && echo "&data source = 'uniform' /"; } >"$decks/plain.in"
+"$GPTBENCH" --check "$decks/plain.in" >plain
+sed 's/^  steps = 4$/  steps = 1/' "$decks/plain.in" >"$decks/short.in"
+"$GPTBENCH" --check "$decks/short.in" 2>refused >/dev/null && fail "the deck of the row that is left out is accepted"
+GPTPOST="$GPTPOST" python3 - out "$work" plain refused "$decks/all.in" <<'END' || fail "the list is not what the rows' results say"
+import json, os, re, subprocess, sys
 listed = json.load(open(sys.argv[1]))
+plain = dict(re.findall(r"^  (\w+) = (.*?)(?: +!.*)?$", open(sys.argv[3]).read(), re.M))
+refused = re.fullmatch(r"gptbench: .*?/short\.in:\d+:\d+: (.+)\n", open(sys.argv[4]).read())[1]
+(where,) = (f"{sys.argv[5]}:{number}:{line.index(chr(39)) + 1}" for number, line in enumerate(open(sys.argv[5]), 1)
+            if line.split() == ["'1e-3", "-", "-", "1", "-'"])
 rows = listed["rows"]
 assert listed["name"] == "tiny" and listed["directory"] == "output/tiny" and len(rows) == 7
 assert [row["number"] for row in rows] == list(range(1, 8))
 assert listed["left_out"] == sum(row["left_out"] is not None for row in rows) == 1
 for row in rows:
     if row["left_out"] is not None:
+        assert row["left_out"] == f"{where}: {refused}", (row, where, refused)
+        assert row["values"] == {**dict.fromkeys(row["values"], "-"), "lr": 1e-3, "steps": 1}, row
         continue
     file = os.path.join(sys.argv[2], listed["directory"], row["name"], "result.h5")
     record = json.loads(subprocess.run([os.environ["GPTPOST"], "show", "--format", "json", file],
@@ -88,7 +99,8 @@ for row in rows:
     for column, value in row["values"].items():
         groups = [column.split(".")[0]] if "." in column else list(config)
         of_record = [config[group][column.split(".")[-1]] for group in groups if column.split(".")[-1] in config[group]]
-        assert len(of_record) == 1 and (value == "-" or value == of_record[0]), (row, column, of_record)
+        value = float(plain[column.split(".")[-1]]) if value == "-" else value
+        assert of_record == [value], (row, column, of_record, value)
 END
 
 # Again: every row is there. A row whose deck has changed runs again, and so does an outcome asked for.
