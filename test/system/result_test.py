@@ -1,13 +1,15 @@
-"""result_test.py RESULT.json WALL_S DIRECTORY PLAN.json APART.json EXPLAINED.json TRACE.json: relations that hold
-between the figures of any run's result (`gptpost show --format json`), worked out anew, those of its plan (`gptbench
---plan --format json`, and with --ranks-per-node 1), those of its account (`gptpost explain --format json`) and the
-operations of a step in its trace; prints those that do not, and fails."""
+"""result_test.py RESULT.json WALL_S DIRECTORY PLAN.json APART.json EXPLAINED.json TRACE.json PROFILED.json PROFILE INPUT:
+relations that hold between the figures of any run's result (`gptpost show --format json`), worked out anew, those of its
+plan (`gptbench --plan --format json`, and with --ranks-per-node 1), those of its account (`gptpost explain --format json`,
+and with --profile PROFILE, of an H100, whose data sheet is in the folder INPUT) and the operations of a step in its trace;
+prints those that do not, and fails."""
 
 import calendar
 import collections
 import json
 import math
 import os
+import re
 import statistics
 import sys
 import time
@@ -23,6 +25,8 @@ with open(sys.argv[6]) as file:
     account = json.load(file)
 with open(sys.argv[7]) as file:
     events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+with open(sys.argv[8]) as file:
+    profiled = json.load(file)
 summary, steps, timing, memory = (result[key] for key in ("summary", "steps", "timing", "memory"))
 config, comm, provenance = result["config"], result["comm"], result["provenance"]
 ranks, wrong = summary["world_size"], []
@@ -286,8 +290,15 @@ for each, slow in zip(told, slow_ranks):
             near(each[key], value, f"explain: {key} of a slow rank")
         else:
             check(each[key] == value, f"explain: {key} of a slow rank", each[key], value)
-known_s = communication_s + sum(min(part["time_s"], part["limit_s"]) for part in account["regions"])
-same(account["covered"], known_s / account["step_s"], "explain: covered")
+
+
+def check_covered(of_account):
+    known_s = [part["limit_s"] + part["launch_s"] + part["shape_s"] for part in of_account["regions"]]
+    covered_s = communication_s + sum(min(part["time_s"], s) for part, s in zip(of_account["regions"], known_s))
+    same(of_account["covered"], covered_s / of_account["step_s"], "explain: covered")
+
+
+check_covered(account)
 same(account["step_s"], mean_of(timing["step_s"]), "explain: step_s")
 same(account["communication_s"], communication_s, "explain: communication_s")
 unexplained = abs(account["step_s"] - communication_s - sum(regions.values()))
@@ -303,6 +314,83 @@ for message in account["messages"]:
     bus_bytes_per_s = factor * message["bytes"] / message["time_s"] if message["time_s"] > 0 else 0
     same(message["bus_bytes_per_s"], bus_bytes_per_s, f"explain: bus rate of {message['op']}")
     check(message["limit_s"] == 0, "explain: limit of a message without a profile", message)
+
+# The account at the rates of a profile. Times are those of the account without one.
+def namelists(path):
+    """Numbers by group and key."""
+    with open(path) as file:
+        groups = re.findall(r"^&(\w+)$(.*?)^/$", file.read(), re.MULTILINE | re.DOTALL)
+    numbers = re.compile(r"^ *(\w+) = ([\d.]+)", re.MULTILINE)
+    return {group: {key: float(value) for key, value in numbers.findall(body)} for group, body in groups}
+
+
+profile, folder = sys.argv[9:11]
+machine, software = namelists(profile)["machine"], namelists(f"{folder}/software/gptbench.in")["software"]
+sheet = namelists(f"{folder}/devices.in")["h100_80gb"]
+compute, launch_s = config["precision"]["compute"], 1e-6 * machine["launch_us"]
+flops_per_s = 1e12 * sheet[compute + "_tflops"] * machine["gemm_efficiency"]
+bytes_per_s = 1e9 * sheet["bandwidth_gb_per_s"] * machine["memory_efficiency"]
+rates = {
+    "source": f"profile {profile}", "flops_per_s": flops_per_s, "fp8_flops_per_s": 0, "bytes_per_s": bytes_per_s,
+    "host_bytes_per_s": 1e9 * machine["host_gb_per_s"], "copy_bytes_per_s": 1e9 * sheet["host_link_gb_per_s"] / 2,
+    "launch_s": launch_s,
+}
+check(profiled["ceilings"].keys() == rates.keys(), "profile: ceilings", profiled["ceilings"], rates)
+for key, value in rates.items():
+    if isinstance(value, str):
+        check(profiled["ceilings"][key] == value, f"profile: {key}", profiled["ceilings"], value)
+    else:
+        same(profiled["ceilings"][key], value, f"profile: {key}")
+
+
+def works(of_account):
+    return sorted([part[key] for key in ("region", "name", "calls", "flops", "bytes")] for part in of_account["operations"])
+
+
+check(works(profiled) == works(account), "profile: operations", works(profiled), works(account))
+for part in profiled["operations"]:
+    what, copied = f"profile: {part['name']}", part["name"] in ("load", "store")
+    by_flops = 0 if copied else part["flops"] / flops_per_s
+    by_bytes = part["bytes"] / (rates["copy_bytes_per_s"] if copied else bytes_per_s)
+    same(part["limit_s"], max(by_flops, by_bytes), f"{what}, limit_s")
+    limit_by = "" if part["limit_s"] == 0 else "FLOPs" if by_flops > by_bytes else "bytes"
+    check(part["limit_by"] == limit_by, f"{what}, limit_by", part, by_flops, by_bytes)
+    same(part["launch_s"], 0 if copied else part["calls"] * launch_s, f"{what}, launch_s")
+    # Only GEMMs and attention have shapes: what makes them slower; a profile's attention does not wait for its bytes.
+    least_s = by_flops if part["name"].startswith("attention") else part["limit_s"]
+    shaped_s, rounding_s = part["limit_s"] + part["shape_s"], 1e-9 * (part["limit_s"] + part["launch_s"])
+    holds = shaped_s >= least_s - rounding_s if part["flops"] > 0 else abs(part["shape_s"]) <= rounding_s
+    check(holds, f"{what}, shape_s", part, least_s)
+# 16-bit GEMMs of this size all wait for their bytes.
+bounds = {part["limit_by"] for part in profiled["operations"] if part["name"].startswith("linear_")}
+check(bounds == ({"bytes"} if compute == "fp16" else {"bytes", "FLOPs"}), "profile: limits of GEMMs", bounds)
+times_s = [[(part["name"], part["time_s"]) for part in of_account["regions"]] for of_account in (profiled, account)]
+check(times_s[0] == times_s[1], "profile: times of regions", *times_s)
+for part in profiled["regions"]:
+    what, own = f"profile: {part['name']}", [each for each in profiled["operations"] if each["region"] == part["name"]]
+    for key in ("calls", "flops", "bytes", "limit_s", "launch_s", "shape_s"):
+        total = sum(each[key] for each in own)
+        check(math.isclose(part[key], total, rel_tol=1e-9, abs_tol=1e-15), f"{what}, {key}", part, total)
+    by_flops_s = sum(each["limit_s"] for each in own if each["limit_by"] == "FLOPs")
+    limit_by = "" if part["limit_s"] == 0 else "FLOPs" if by_flops_s > part["limit_s"] / 2 else "bytes"
+    check(part["limit_by"] == limit_by, f"{what}, limit_by", part, by_flops_s)
+for part in profiled["regions"] + profiled["operations"]:
+    rest_s = part["time_s"] - part["limit_s"] - part["launch_s"] - part["shape_s"]
+    check(math.isclose(part["rest_s"], rest_s, abs_tol=1e-9 * part["time_s"]), f"profile: rest_s of {part['name']}", part, rest_s)
+check_covered(profiled)
+# Messages between the two ranks of a node: both send half in each of the ways, as rings, trees and sends do.
+link_s = 1e-6 * machine["within_us"]
+link_bytes_per_s = 1e9 * machine["within_gb_per_s"] * software["within_efficiency"]
+measured = [{**message, "limit_s": 0} for message in profiled["messages"]]
+check(measured == account["messages"], "profile: messages", measured, account["messages"])
+for message in profiled["messages"]:
+    calls = sum(comm[f"{message['axis']}_{message['op']}_count"]) / ranks / counted
+    sent = {"send": 1, "receive": 1, "all_reduce": 1}.get(message["op"], 0.5) * message["bytes"]
+    ways = 2 if message["op"] == "all_reduce" else 1
+    limit_s = sent / link_bytes_per_s + calls * (ways * link_s + 1e-6 * software["message_us"])
+    same(message["limit_s"], limit_s, f"profile: limit of {message['axis']} {message['op']}")
+for key in account.keys() - {"covered", "ceilings", "regions", "operations", "messages"}:
+    check(profiled[key] == account[key], f"profile: {key} changes", profiled[key], account[key])
 
 # Checkpoints
 if config["checkpoint"]["directory"]:
