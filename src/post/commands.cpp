@@ -118,10 +118,16 @@ std::string runs_json(const std::vector<LoadedRun>& runs, const Options& options
   return (records.size() == 1 ? records.front() : json_array(records)) + "\n";
 }
 
-// The groups of `compare` that hold runs: those between "--"; else two files, or runs of equal
-// run.name.
+// The groups of `compare` that hold runs: those between "--"; else runs of equal run.name, or each
+// run by itself where all have one name, as repeats of a deck do.
 std::vector<std::vector<LoadedRun>> compared_groups(std::vector<LoadedRun> runs,
                                                     const Options& options) {
+  const auto name_of_run = [](const LoadedRun& run) { return key_text(run.record, "run", "name"); };
+  // A run that could not be read may have had another name.
+  const bool have_one_name = runs.size() == options.files.size() &&
+                             std::all_of(runs.begin(), runs.end(), [&](const LoadedRun& run) {
+                               return name_of_run(run) == name_of_run(runs[0]);
+                             });
   std::map<size_t, std::vector<LoadedRun>> groups;
   std::vector<std::string> names;
   size_t next = 0;
@@ -134,8 +140,8 @@ std::vector<std::vector<LoadedRun>> compared_groups(std::vector<LoadedRun> runs,
       group = static_cast<size_t>(
           std::upper_bound(options.group_begins.begin(), options.group_begins.end(), file) -
           options.group_begins.begin());
-    } else if (options.files.size() > 2) {
-      const std::string name = key_text(run.record, "run", "name");
+    } else if (!have_one_name) {
+      const std::string name = name_of_run(run);
       group = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
       if (group == names.size()) names.push_back(name);
     }
@@ -149,13 +155,7 @@ std::vector<std::vector<LoadedRun>> compared_groups(std::vector<LoadedRun> runs,
 // Each group against the first.
 std::string compare_text(std::vector<LoadedRun> runs, const Options& options) {
   require_different_runs(runs, "compare");
-  const bool all_read = runs.size() == options.files.size();
-  const std::vector<std::vector<LoadedRun>> groups = compared_groups(std::move(runs), options);
-  if (groups.size() < 2 && all_read)
-    throw Error(Exit::usage, "compare: all runs have the name '" +
-                                 key_text(groups[0][0].record, "run", "name") +
-                                 "'; write -- between the two groups");
-  return compare_groups(groups, options.min_percent);
+  return compare_groups(compared_groups(std::move(runs), options), options.min_percent);
 }
 
 std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {

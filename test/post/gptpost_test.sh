@@ -68,12 +68,18 @@ expect 0 table --sort -tokens_per_s "$good"
 expect 2 table --sort -token_per_s "$good";  lines err 1; says err "no file has a figure 'token_per_s'"
 expect 2 table --where statu=OK "$good";     lines err 1; says err "no file has a figure 'statu'"
 
-# Groups of runs: parted by "--", or by the runs' names, of which these have one.
+# Groups of runs: parted by "--", or by the runs' names. Where all have one name, as repeats of a deck
+# do, each is a group, as with two files; unless one that could not be read may have had another.
 b=$folder/b/result.h5
 "$1" "$folder/c" && "$1" "$folder/d" || exit 1
 expect 0 compare "$good" "$b" -- "$folder/c/result.h5" "$folder/d/result.h5"
 says out "No difference was found in tokens/s"
-expect 2 compare "$good" "$b" "$folder/c/result.h5"; lines err 1; says err "write -- between the two groups"
+expect 0 compare "$good" "$b" "$folder/c/result.h5"; lines err 0
+[ "$(grep -c '^Not decided: the change in tokens/s' <(head -2 "$folder/out"))" -eq 2 ] ||
+  { echo "the first two lines are no answers about B and C"; failures=$((failures + 1)); }
+says out "from A to B is"; says out "from A to C is"; says out "A  $good"; says out "B  $b"
+says out "C  $folder/c/result.h5"
+expect 7 compare "$good" "$b" "$folder/none.h5"; lines out 0; lines err 1
 expect 2 compare "$good" "$b" --;   lines err 1
 cp "$b" "$folder/copy.h5"
 for arguments in "$good $b -- $folder/copy.h5" "$b $folder/copy.h5" "$good $good"; do
