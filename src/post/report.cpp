@@ -5,8 +5,10 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "deck/deck.h"
 #include "post/cells.h"
 #include "post/naming.h"
 #include "post/style.h"
@@ -265,35 +267,35 @@ std::string checkpoints_of(const RunView& run) {
   return list.text("list");
 }
 
-// The keys of the resolved deck that carry no mark: those that deck or command line set.
+// The deck as a run read it, with the settings of the command line. A value on the command line may
+// hold blanks, and `argv` joins its words with blanks, too.
+Deck deck_as_given(const Provenance& provenance) {
+  std::vector<std::string> overrides;
+  bool is_of_value = false;
+  for (const std::string& word : split(provenance.argv, ' ')) {
+    const size_t dot = word.find('.'), equals = word.find('=', dot);
+    if (equals < word.size() &&
+        find_key(lower(word.substr(0, dot)), lower(word.substr(dot + 1, equals - dot - 1)))) {
+      overrides.push_back(word);
+      is_of_value = true;
+    } else if (word.rfind("--", 0) == 0 || word == provenance.deck_name) {
+      is_of_value = false;
+    } else if (is_of_value) {
+      overrides.back() += " " + word;
+    }
+  }
+  return parse_deck(provenance.deck_name, provenance.deck_raw, overrides);
+}
+
+// The keys that deck or command line set, as a deck, with the values that they were set to: 0 or
+// 'auto', not what that became.
 std::string keys_set(const RunView& run) {
-  std::string text, group, entry;
-  bool group_shown = false;
-  const auto flush = [&] {
-    const bool is_set = entry.find("! default") == std::string::npos &&
-                        entry.find("! resolved") == std::string::npos &&
-                        entry.find("! preset") == std::string::npos;
-    if (!entry.empty() && is_set) {
-      if (!group_shown) text += (text.empty() ? "" : "\n") + group + "\n";
-      group_shown = true;
-      text += "  " + entry + "\n";
-    }
-    entry.clear();
-  };
-  for (const std::string& line : split(run.record().provenance.deck_resolved, '\n')) {
-    if (line.front() == '!') continue;
-    // "directory = 'x'     ! command line": one blank before the mark.
-    const bool is_key = line.find(" = ") != std::string::npos;
-    if (is_key || line.front() == '&' || line == "/") flush();
-    if (line.front() == '&') {
-      group = line;
-      group_shown = false;
-    } else if (is_key) {
-      const size_t mark = line.rfind(" ! ");
-      entry = mark == std::string::npos ? line : trim(line.substr(0, mark)) + line.substr(mark);
-    } else if (line != "/" && !entry.empty()) {
-      entry += "\n" + line;  // a value of several lines
-    }
+  const Provenance& provenance = run.record().provenance;
+  if (provenance.deck_raw.empty()) return "";
+  std::string text = provenance.deck_raw;
+  try {
+    text = deck_text(deck_as_given(provenance));
+  } catch (const Error&) {  // this version does not know all its keys
   }
   return text.empty() ? "" : element("pre", xml(text));
 }

@@ -55,19 +55,31 @@ TEST(ReportPage, RulesThatRunsBroke) {
   EXPECT_FALSE(has(report_page({RunView(a), RunView(a)}), "<h2>Rules</h2>"));
 }
 
-// Deck keys on a page: what was set, with values of several lines as a whole.
+// Deck keys on a page: those that deck and command line set, to what they set them, though the run
+// put other values in place of 0 and 'auto'; the same as on the console.
 TEST(ReportPage, KeysOfAReport) {
   Record r = made_record();
-  r.provenance.deck_resolved =
-      "&run\n  name = 'a long\nname'      ! command line\n  steps = 4    ! default\n"
-      "  seed = 5          ! command line\n/\n"
-      "&model\n  num_layers = 2\n/\n";
+  const std::string raw =
+      "&run name = 'made' /\n&model preset = 'gpt2-124m', num_layers = 2 /\n"
+      "&parallel data_parallel = 0, tensor_parallel = 1 /\n";
+  r.provenance.deck_name = "made.in";
+  r.provenance.deck_raw = raw;
+  r.provenance.argv =
+      "gptbench made.in run.name=two words --quiet Parallel.PIPELINE_PARALLEL=1 data.path='a & b'";
   const std::string page = report_page({RunView(r)});
   EXPECT_TRUE(has(page,
-                  "&amp;run\n  name = &#39;a long\nname&#39;      ! command line\n"
-                  "  seed = 5 ! command line\n\n"
-                  "&amp;model\n  num_layers = 2\n"))
-      << page.substr(page.find("&amp;run") == std::string::npos ? 0 : page.find("&amp;run"), 300);
+                  "<pre>&amp;run\n  name = &#39;two words&#39;\n/\n"
+                  "&amp;model\n  preset = &#39;gpt2-124m&#39;\n  num_layers = 2\n/\n"
+                  "&amp;parallel\n  data_parallel = 0\n  tensor_parallel = 1\n"
+                  "  pipeline_parallel = 1\n/\n"
+                  "&amp;data\n  path = &#39;a &amp; b&#39;\n/\n</pre>"))
+      << page.substr(std::min(page.find("&amp;run"), page.size()), 300);
+  // Of a deck that this version cannot read, the text.
+  r.provenance.deck_raw = "&run steps = 4 /\n&model of_old = 1 /\n";
+  EXPECT_TRUE(
+      has(report_page({RunView(r)}), "<pre>&amp;run steps = 4 /\n&amp;model of_old = 1 /\n</pre>"));
+  r.provenance.deck_raw.clear();
+  EXPECT_FALSE(has(report_page({RunView(r)}), "Keys that were set"));
 }
 
 // A table of a thousand figures is none that is read.

@@ -48,6 +48,14 @@ loss=$(sed -n 's/.* loss=\([^ ]*\) .*/\1/p' out)
 run 0 "$decks/again.in"
 grep -q "^GPTBENCH status=OK .* steps=4 .* loss=${loss:-none} " out || fail "not the run of before, with loss $loss"
 
+# A report names the keys that the console names, as they were set: 0 too, in whose place the run put 2.
+run 2 "$deck" parallel.data_parallel=0 run.seed=7
+"$GPTPOST" report -o page.html "$work/output/tiny/result.h5" >/dev/null 2>err || fail "no report"
+sed -n '/^Deck /,/^---/p' out | grep -oE '[a-z_0-9]+=[^ ,]+' >keys.console
+sed -n '/<h2>Keys that were set/,/<.pre>/p' page.html | sed -nE "s/&#39;/'/g; s/^  ([a-z_0-9]+) = (.*)/\1=\2/p" >keys.report
+grep -qx 'data_parallel=0' keys.console || fail "the console does not show data_parallel"
+cmp -s keys.console keys.report || fail "other keys: $(diff keys.console keys.report)"
+
 # The plan of any number of ranks, without MPI.
 says 'data 12288 = 12288 ranks' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 12288 batch.global_batch_size=12288
 says '^Parameters +124,475,904' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 512
