@@ -1,8 +1,10 @@
 #include "run/attempt.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <optional>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -11,8 +13,10 @@
 #include "checkpoint/checkpoints.h"
 #include "comm/agree.h"
 #include "comm/pulse.h"
+#include "deck/devices.h"
 #include "deck/problem_class.h"
 #include "engine/engine.h"
+#include "io/journal.h"
 #include "measure/host_memory.h"
 #include "memory/budget.h"
 #include "plan/describe.h"
@@ -304,6 +308,23 @@ std::string class_warning(const Config& resolved, int64_t ranks) {
                                   (others == 0 ? "" : "; and " + std::to_string(others) + " more"));
 }
 
+// On rank 0, of the files that the run finds.
+ReportAhead report_ahead(const Config& config, const DeviceFacts& device) {
+  namespace fs = std::filesystem;
+  const std::string& directory = config.output.directory;
+  std::error_code error;
+  ReportAhead ahead;
+  // planned.h5 of a run that was killed becomes its result.
+  ahead.has_earlier_result =
+      fs::exists(directory + "/result.h5", error) || fs::exists(planned_path(directory), error);
+  error.clear();
+  fs::directory_iterator file(config.checkpoint.directory, error);
+  for (; !error && file != fs::directory_iterator(); file.increment(error))
+    if (file->path().filename().string().rfind("step-", 0) == 0) ahead.has_checkpoint = true;
+  ahead.has_data_sheet = find_device(device.name, device.memory_bytes) != nullptr;
+  return ahead;
+}
+
 // On rank 0: the machine, the deck, the plan.
 void print_start(const Session& session, const Config& config, const Attempt& attempt,
                  const std::vector<StageFigures>& stages, const std::string& bindings) {
@@ -319,8 +340,10 @@ void print_start(const Session& session, const Config& config, const Attempt& at
     return;
   }
   const std::string deck = "Deck " + session.deck.path + "\n";
-  console.say(deck + deck_and_plan(session.deck, describe_briefly(attempt.plan, stages),
-                                   room_for_deck_and_plan(config, machine + deck)));
+  console.say(deck + deck_and_plan(
+                         session.deck, describe_briefly(attempt.plan, stages),
+                         room_for_deck_and_plan(config, report_ahead(config, attempt.parts.device),
+                                                session.notices + machine + deck)));
 }
 
 }  // namespace

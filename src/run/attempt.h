@@ -37,6 +37,7 @@ struct Session {
   Journal& journal;  // on rank 0
   DeviceTraits traits;
   std::string argv;
+  std::string notices;  // printed before the first attempt, on rank 0
   double start_s = 0.0;
 };
 

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int64_t evaluations_per_run = 3;
 constexpr size_t recent_steps = 9;  // whose median stands for those to come
+// Lines of a run of burn_in_s, which ends with a line about drift, are as far apart.
+constexpr double gap_of_drift_s = 50.0;
 
 // Parts of a run, each with a line at its end. With the rest of a report that has them all, these
 // fit in 60 lines.
@@ -30,13 +32,13 @@ Progress::Length Progress::length_of(const Config& config, int64_t first_step, d
 }
 
 int64_t Progress::max_lines(const Length& length) {
-  // The first step, and the last one behind lines that broke a silence; the end of the warm-up.
-  const int64_t others = length.duration_s > 0.0 ? 3 : 2;
   const int64_t parts = parts_of(length);
   const int64_t evaluations = length.evaluates ? evaluations_per_run : 0;
-  if (length.duration_s > 0.0) return others + parts + evaluations + (length.evaluates ? 1 : 0);
+  // The first step, the end of the warm-up, the last step.
+  if (length.duration_s > 0.0) return 3 + parts + evaluations + (length.evaluates ? 1 : 0);
+  // The first step; each step of a few and a line about drift.
   const int64_t steps = std::max<int64_t>(1, length.steps);
-  return std::min(steps, others + steps / ceil_div(steps, parts)) + evaluations;
+  return 1 + std::min(steps, ceil_div(steps, ceil_div(steps, parts))) + evaluations;
 }
 
 bool Progress::is_part(int64_t step, double now_s) const {
@@ -58,7 +60,12 @@ bool Progress::is_part(int64_t step, double now_s) const {
 }
 
 bool Progress::is_due(int64_t step, bool is_last, double now_s) {
-  if (step == length_.first_step || is_last || is_part(step, now_s)) return true;
+  if (step == length_.first_step) return true;
+  if (!may_drift_ && now_s - printed_s_ >= gap_of_drift_s) {
+    may_drift_ = true;
+    ++lines_;
+  }
+  if (is_last || is_part(step, now_s)) return true;
   if (now_s - printed_s_ < silence_s_) return false;
   silence_s_ *= 2.0;
   return true;
@@ -89,15 +96,17 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
   if (result.skipped && !reports_skip) ++unreported_skips_;
   is_stopping_ = result.stop || (length_.duration_s == 0.0 && step + 1 == length_.steps);
   const bool due = is_due(step, is_stopping_, now_s);
-  has_unprinted_ = !due && !reports_skip;
+  has_unprinted_ = !due;
   unprinted_ = result;
-  if (has_unprinted_) return;
-  const int64_t counted_from = length_.duration_s == 0.0 ? length_.first_step + 1 : warmup_end();
-  if (due && step >= counted_from) ++lines_;
-  print_step(step, result, is_stopping_ ? 0.0 : left_s(step, now_s), now_s);
+  if (due) {
+    const int64_t counted_from = length_.duration_s == 0.0 ? length_.first_step + 1 : warmup_end();
+    if (step >= counted_from) ++lines_;
+    print_step(step, result, is_stopping_ ? 0.0 : left_s(step, now_s), now_s);
+  }
   if (reports_skip)
-    console_.say(printed("         skipped: gradient not finite; loss scale %g, next %g\n",
-                         result.loss_scale, result.next_loss_scale));
+    console_.say(printed("Step %lld skipped: gradient not finite; loss scale %g, next %g\n",
+                         static_cast<long long>(step + 1), result.loss_scale,
+                         result.next_loss_scale));
 }
 
 std::string Progress::step_cell(const std::string& text) const {

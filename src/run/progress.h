@@ -17,8 +17,9 @@ namespace gptbench {
 // its steps or its time limit, whichever ends it first. The last one is also that of a run which
 // ends before its steps: by time, by a signal, or since a target is reached. A line also appears
 // after a silence of one minute, then of two, four and so on, so that a long run shows that it
-// lives; later lines are left out for it, so that there are few. The first skipped step has a line
-// of its own, later ones are counted in the next line; with log_every each has one.
+// lives; later lines are left out for it, and one more for that about drift at the end, so that
+// there are few. The first skipped step has a line of its own, later ones are counted in the next
+// line; with log_every each has one.
 class Progress {
  public:
   // The length of the run is `steps`, or `duration_s` of timed steps where that is not 0. The first
@@ -38,8 +39,8 @@ class Progress {
 
   // start_s: when the job began.
   static Length length_of(const Config& config, int64_t first_step, double start_s = 0.0);
-  // Lines of steps and held-out losses that a run prints at most where log_every is 0, without the
-  // heading and those of skipped steps.
+  // Lines of steps, held-out losses and drift that a run prints at most where log_every is 0, if
+  // not for many hours, without the heading and those of skipped steps.
   static int64_t max_lines(const Length& length);
 
   // After each step, in order, from first_step.
@@ -67,6 +68,7 @@ class Progress {
   double timed_begin_s_ = 0.0;   // end of the warm-up
   double printed_s_ = 0.0;       // when the latest line was printed
   double silence_s_ = 60.0;      // the next one that is broken
+  bool may_drift_ = false;       // the run is so long that a line is left out for that about drift
   int64_t lines_ = 0;            // of the run after its first step, or of the timed steps
   bool reported_skip_ = false;
   int64_t unreported_skips_ = 0;

@@ -100,7 +100,12 @@ Quoted quoted(const Summary& s) {
   return q;
 }
 
-constexpr size_t name_columns = 16, page_columns = 80;  // of the box
+constexpr size_t name_columns = 16, page_columns = 80;  // of the box and the lines above it
+
+std::string entry(std::string name, const std::string& text) {
+  name.resize(name_columns, ' ');
+  return hanging(name, text);
+}
 
 // A reason that fits a line of the box: where it is longer, its first clause and what has the rest.
 std::string in_one_line(const std::string& before, const std::string& reason) {
@@ -138,11 +143,14 @@ std::string cut(const std::string& text, int64_t max_lines, const std::string& r
 
 // Broken rules that the deck has are in the warning before the first step, too.
 constexpr int64_t max_rules_lines = 2;
-// Lines that MFU, HFU and a note on the peak take at most: with a warning, and without one.
-constexpr int64_t max_utilisation_lines = 3, usual_utilisation_lines = 2;
+// Of MFU with HFU, a note on the peak and a warning.
+constexpr int64_t max_utilisation_lines = 3;
 
+// In one line, but for errors of memory.
 std::string drift(const Summary& s) {
-  std::string text = drift_text(s);
+  std::string text = printed("step rate %+.2f %%", *s.rate.drift_percent);
+  if (s.rate.drift_percent_per_hour)
+    text += printed(", %+.2f %% per hour", *s.rate.drift_percent_per_hour);
   if (s.device.temperature_c) text += printed("; up to %.0f degC", *s.device.temperature_c);
   if (s.device.errors_corrected)
     text += printed("; %.0f errors of memory corrected", *s.device.errors_corrected);
@@ -253,21 +261,27 @@ std::string banner(const Record& record) {
                  s.nodes == 1 ? "" : "s", record.machine.c_str());
 }
 
-int64_t room_for_deck_and_plan(const Config& config, const std::string& before) {
+int64_t room_for_deck_and_plan(const Config& config, const ReportAhead& ahead,
+                               const std::string& before) {
   constexpr int64_t max_lines = 60;
-  // Heading of the steps, where an earlier result is kept, shares of the time, checks, the box
-  // without MFU, the last line.
+  // Heading of the steps, two of the shares of the time, checks, the box with six lines, the last
+  // line.
   int64_t lines = 13 + lines_of(before);
-  const bool evaluates = config.convergence.evaluate_every > 0;
   lines += Progress::max_lines(Progress::length_of(config, 0));
-  lines += config.output.peak_tflops > 0.0 ? 1 : usual_utilisation_lines;
-  if (evaluates) lines += 2;
+  if (ahead.has_earlier_result) lines += 1;
+  const bool has_hfu = config.memory.activation_checkpointing != Recompute::none;
+  if (config.output.peak_tflops == 0.0 && (has_hfu || ahead.has_data_sheet)) lines += 1;
+  if (config.convergence.evaluate_every > 0) lines += 2;
   if (config.run.verify) lines += 1;
   if (!config.run.problem_class.empty()) lines += max_rules_lines;
   if (!config.checkpoint.directory.empty()) lines += 2;
-  if (config.run.start.resume != "no") lines += 3;
+  const std::string& resume = config.run.start.resume;
+  if (resume == "auto" ? ahead.has_checkpoint : resume != "no")
+    lines += 3;
+  else if (!config.run.start.init_from.empty())
+    lines += 1;
   if (config.output.trace_step > 0) lines += 1;
-  if (config.precision.compute == Precision::fp16) lines += 2;  // a skipped step, and why
+  if (config.precision.compute == Precision::fp16) lines += 1;  // a skipped step
   return max_lines - lines;
 }
 
@@ -331,13 +345,26 @@ std::string checks_in_brief(const Record& record) {
   return printed("Checks          %zu of %zu passed\n", passed, record.verify.size()) + failed;
 }
 
+std::string remarks(const Record& record) {
+  const Summary& s = record.summary;
+  std::string text;
+  const RateFigures& rate = s.rate;
+  if (rate.drift_percent && rate.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
+    text += entry("Drift", drift(s));
+  if (!s.rules.outcome.empty())
+    text += cut(entry("Rules", rules_text(record)), max_rules_lines, "gptpost show names all");
+  if (!s.resumed.from.empty())
+    text +=
+        entry("Resumed", printed("after step %lld of ", static_cast<long long>(s.resumed.steps)) +
+                             s.resumed.from + ", loaded in " + format_seconds(s.resumed.load_s));
+  if (s.convergence.held_out_loss) text += entry("Held-out loss", convergence(record));
+  if (s.checkpoint.write_s > 0.0) text += entry("Checkpoints", checkpoints(record));
+  return text;
+}
+
 std::string headline(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
   const RateFigures& rate = s.rate;
-  const auto entry = [](std::string name, const std::string& text) {
-    name.resize(name_columns, ' ');
-    return hanging(name, text);
-  };
   const bool timed = s.timed_steps > 0;
   std::string text = rule('=');
   const std::string steps = timed_steps(s.timed_steps) + ", " + format_seconds(rate.sec_per_it) +
@@ -359,19 +386,9 @@ std::string headline(const Record& record, const std::string& result_file) {
                                   printed("%.1f tokens/s", rate.tokens_per_s / ranks));
     text += cut(entry("MFU", utilisation(q, s)), max_utilisation_lines, "gptpost show has more");
   }
-  if (rate.drift_percent && rate.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
-    text += entry("Drift", drift(s));
   if (s.memory_used_bytes() > 0.0)
     text += entry("Memory", format_bytes(static_cast<int64_t>(s.memory_used_bytes())) +
                                 " on the rank with the highest peak");
-  if (!s.rules.outcome.empty())
-    text += cut(entry("Rules", rules_text(record)), max_rules_lines, "gptpost show names all");
-  if (!s.resumed.from.empty())
-    text +=
-        entry("Resumed", printed("after step %lld of ", static_cast<long long>(s.resumed.steps)) +
-                             s.resumed.from + ", loaded in " + format_seconds(s.resumed.load_s));
-  if (s.convergence.held_out_loss) text += entry("Held-out loss", convergence(record));
-  if (s.checkpoint.write_s > 0.0) text += entry("Checkpoints", checkpoints(record));
   text += entry("Result", result_file);
   if (!record.outcome.reason.empty())
     text += hanging(record.outcome.status + ": ", record.outcome.reason);

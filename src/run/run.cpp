@@ -88,7 +88,7 @@ Exit finish(const Session& session, const Plan& plan, const Record& record, Exit
     console.detail(heading("Performance") + performance_report(record));
   console.detail(heading("Verification") + verification_report(record));
   if (!console.is_verbose()) console.say(time_shares(record) + checks_in_brief(record));
-  console.say(headline(record, file));
+  console.say(remarks(record) + headline(record, file));
   if (record.outcome.status != "OK" && !record.outcome.reason.empty())
     console.instead_of_page("gptbench: " + record.outcome.status + ": " + record.outcome.reason +
                             "\n");
@@ -144,12 +144,13 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
 
   // Plan to record.
   const Console console(world.rank() == 0, line.verbosity);
-  const std::string& space_warning = checkpoint_directory.space_warning();
-  if (!space_warning.empty()) console.say(hanging("Warning: ", space_warning));
-  if (!chosen.empty()) console.say(hanging("Layout          ", chosen));
   Journal journal;
   Session session(world, deck, *device, *tokens, console, journal);
   session.argv = argv;
+  const std::string& space_warning = checkpoint_directory.space_warning();
+  if (!space_warning.empty()) session.notices += hanging("Warning: ", space_warning);
+  if (!chosen.empty()) session.notices += hanging("Layout          ", chosen);
+  console.say(session.notices);
   session.start_s = start_s;
   const BatchCandidates candidates(deck, config);
   Attempt attempt =

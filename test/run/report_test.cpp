@@ -149,23 +149,45 @@ TEST(Report, HeadlineOfAValidRun) {
   EXPECT_EQ(headline(r, "out/result.h5"), expected);
 }
 
-// 6 s of steps, 2 s of waiting.
-TEST(Report, HeadlineTellsOfCheckpoints) {
+// Behind checkpoints of a run of 6 s of steps, 2 s of waiting.
+TEST(Report, RemarksOfARunThatHasThemAll) {
   Record r = two_ranks();
+  EXPECT_EQ(remarks(r), "");
   r.steps.time_s = {2.0, 1.0, 2.0, 1.0};
   r.steps.checkpoint_s = {0.0, 1.5, 0.0, 0.5};
-  r.summary.resumed.from = "ck/step-00000004.h5";
-  r.summary.resumed.steps = 4;
-  r.summary.resumed.load_s = 0.5;
-  r.summary.checkpoint.bytes = 4 << 20;
-  r.summary.checkpoint.write_s = 2.0;
-  const std::string text = headline(r, "f");
-  EXPECT_NE(
-      text.find("\nResumed         after step 4 of ck/step-00000004.h5, loaded in 500.00 ms\n"
-                "Checkpoints     4.0 MiB each, written in 2.00 s (2.097 MB/s per node); training\n"
-                "                waited 500.00 ms per step, 25.0 % of its time\n"),
-      std::string::npos)
-      << text;
+  Summary& s = r.summary;
+  s.resumed.from = "ck/step-00000004.h5";
+  s.resumed.steps = 4;
+  s.resumed.load_s = 0.5;
+  s.checkpoint.bytes = 4 << 20;
+  s.checkpoint.write_s = 2.0;
+  s.rules = {"not met", "1.25 s are timed; the verdict is INVALID"};
+  r.config = {{"run", "class", std::string("demo"), "1", ""},
+              {"run", "tier", std::string("tuned"), "1", ""}};
+  s.rate.drift_percent = -0.25;
+  s.rate.drift_percent_per_hour = -1.5;
+  s.device.temperature_c = 71.5;
+  s.convergence.held_out_loss = 2.5;
+  s.convergence.evaluation_s = 0.25;
+  r.steps.held_out_step = {4};
+  r.steps.held_out_loss = {2.5};
+  const std::string without_drift =
+      "Rules           not met: class demo, tuned: 1.25 s are timed; the verdict is\n"
+      "                INVALID\n"
+      "Resumed         after step 4 of ck/step-00000004.h5, loaded in 500.00 ms\n"
+      "Held-out loss   2.5000 after step 4; evaluated in 250.00 ms, not part of any\n"
+      "                step\n"
+      "Checkpoints     4.0 MiB each, written in 2.00 s (2.097 MB/s per node); training\n"
+      "                waited 500.00 ms per step, 25.0 % of its time\n";
+  EXPECT_EQ(remarks(r), without_drift);
+  // Ten minutes of steps tell of drift, in a line.
+  s.timed_steps = 240;
+  EXPECT_EQ(remarks(r),
+            "Drift           step rate -0.25 %, -1.50 % per hour; up to 72 degC\n" + without_drift);
+  // The box has its six lines.
+  s.peak_memory_bytes = 1 << 20;
+  const std::string box = headline(r, "f");
+  EXPECT_EQ(std::count(box.begin(), box.end(), '\n'), 8) << box;
 }
 
 TEST(Report, UtilisationAboveTheCeilingIsFlaggedAndAnUnsteadyOneLeftOut) {
@@ -213,7 +235,6 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
   // One aggregate figure alone, by the convention that the deck names.
   EXPECT_NE(headline(r, "f").find("\nTotal           8 TFLOP/s (exact), "), std::string::npos);
   EXPECT_EQ(headline(r, "f").find("causal"), std::string::npos) << headline(r, "f");
-  EXPECT_EQ(headline(r, "f").find("Rules"), std::string::npos);
   r.config = {{"run", "class", std::string("demo"), "1", ""},
               {"run", "tier", std::string("tuned"), "1", ""}};
   r.summary.rules.outcome = "met";
@@ -225,42 +246,58 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
             std::string::npos)
       << headline(r, "f");
   EXPECT_EQ(headline(r, "f").find("exact"), std::string::npos) << headline(r, "f");
-  EXPECT_NE(headline(r, "f").find("\nRules           met: class demo, tuned\n"), std::string::npos);
+  EXPECT_EQ(remarks(r), "Rules           met: class demo, tuned\n");
   EXPECT_NE(last_line(r, "f").find(" class=demo tier=tuned rules=met fom_tflops=6 file=f\n"),
             std::string::npos)
       << last_line(r, "f");
   r.summary.rules.outcome = "not met";
   r.summary.rules.broken = "1.25 s are timed; the verdict is INVALID";
-  EXPECT_NE(headline(r, "f").find("\nRules           not met: class demo, tuned: 1.25 s are timed; "
-                                  "the verdict is\n                INVALID\n"),
-            std::string::npos)
-      << headline(r, "f");
   EXPECT_NE(last_line(r, "f").find(" rules=not_met "), std::string::npos);
   // A long list of broken rules is cut after its first lines.
   for (int key = 0; key < 30; ++key) r.summary.rules.broken += "; model.hidden_size = 1";
-  const std::string many = headline(r, "f");
-  EXPECT_NE(many.find("\n                ... gptpost show names all\nResult "), std::string::npos)
-      << many;
-  EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 9) << many;
+  const std::string many = remarks(r);
+  EXPECT_NE(many.find("\n                ... gptpost show names all\n"), std::string::npos) << many;
+  EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 2) << many;
 }
 
+// Of 60 lines, with 20 before them: what can be known before the first step is reserved, no more.
 TEST(Report, RoomForTheKeysOfADeckAndThePlan) {
-  const std::string before(20, '\n');
+  const auto room = [](const Config& config, const ReportAhead& ahead = {}) {
+    return room_for_deck_and_plan(config, ahead, std::string(20, '\n'));
+  };
   Config config;
   config.run.verify = false;
   config.run.steps = 5;
-  config.output.peak_tflops = 1.0;
-  EXPECT_EQ(room_for_deck_and_plan(config, before), 60 - 20 - 5 - 14);
+  EXPECT_EQ(room(config), 60 - 20 - 6 - 13);
   config.run.steps = 1000;
-  EXPECT_EQ(room_for_deck_and_plan(config, before), 60 - 20 - 12 - 14);
+  EXPECT_EQ(room(config), 60 - 20 - 11 - 13);
   config.run.limits.duration_s = 1.0;
   config.run.steps = 5;
   config.run.verify = true;
-  config.output.peak_tflops = 0.0;
-  EXPECT_EQ(room_for_deck_and_plan(config, before), 60 - 20 - 12 - 16);
+  int64_t expected = 60 - 20 - 12 - 13 - 1;
+  EXPECT_EQ(room(config), expected);
   config.output.trace_step = 1;
+  config.precision.compute = Precision::fp16;
+  EXPECT_EQ(room(config), expected -= 2);
+  // A result or a checkpoint that is there.
+  ReportAhead ahead;
+  ahead.has_earlier_result = true;
+  EXPECT_EQ(room(config, ahead), expected -= 1);
   config.run.start.resume = "auto";
-  EXPECT_EQ(room_for_deck_and_plan(config, before), 60 - 20 - 12 - 16 - 4);
+  EXPECT_EQ(room(config, ahead), expected);
+  ahead.has_checkpoint = true;
+  EXPECT_EQ(room(config, ahead), expected -= 3);
+  config.run.start.resume = "ck";
+  ahead.has_checkpoint = false;
+  EXPECT_EQ(room(config, ahead), expected);
+  // MFU in two lines: a note on the clock, or HFU behind a long source.
+  ahead.has_data_sheet = true;
+  EXPECT_EQ(room(config, ahead), expected - 1);
+  ahead.has_data_sheet = false;
+  config.memory.activation_checkpointing = Recompute::full;
+  EXPECT_EQ(room(config, ahead), expected - 1);
+  config.output.peak_tflops = 1.0;
+  EXPECT_EQ(room(config, ahead), expected);
 }
 
 // Every line that a report may have, behind a banner with a warning of three lines.
@@ -274,7 +311,7 @@ TEST(Report, TheLongestReportHasSixtyLines) {
   config.convergence.evaluate_every = 5;
   config.checkpoint.directory = "ck";
   config.output.trace_step = 7;
-  const int64_t room = room_for_deck_and_plan(config, std::string(11, '\n'));
+  const int64_t room = room_for_deck_and_plan(config, {true, true, true}, std::string(11, '\n'));
   const Deck deck = parse_deck("a.in",
                                "&run seed=2, class='demo' / &batch micro_batch_size=2 / &memory "
                                "checkpoint_every=2 / &output trace_step=7 / &optimizer lr=1. / "
@@ -348,7 +385,7 @@ TEST(Report, InvalidAndFailedRunsHaveNoFigureToQuote) {
     r.summary.rules = {"not met", "the verdict"};
     const std::string box = headline(r, "f");
     EXPECT_NE(box.find("1 timed step, 2.50 s per step (2.00 s to 4.00 s)\nTotal           none: no "
-                       "figure of a run that is INVALID or FAILED may be quoted\nRules "),
+                       "figure of a run that is INVALID or FAILED may be quoted\nResult "),
               std::string::npos)
         << box;
     for (const char* const figure : {"FLOP/s", "tokens/s", "MFU"})

@@ -157,6 +157,19 @@ few_lines 4 "$decks/keys.in" run.steps=40 parallel.pipeline_parallel=2
 [ "$(sed -n '/^Deck /,/^---/p' out | wc -l)" -ge 8 ] || fail "fewer than 6 lines of keys"
 few_lines 8 "$decks/keys.in" run.steps=40 parallel.pipeline_parallel=2 parallel.context_parallel=2 parallel.zero_stage=2
 grep -q '^Binding, node 0   ranks 0-7: ' out || fail "equal bindings have lines of their own"
+# All that fits is printed, where nothing is there to be resumed from.
+cat >"$decks/fits.in" <<'END'
+&run name = 'fits', steps = 200, warmup_steps = 20, seed = 3, resume = 'auto' /
+&model num_layers = 2, hidden_size = 32, num_attention_heads = 4, seq_length = 16, vocab_size = 61 /
+&batch micro_batch_size = 2, global_batch_size = 8 /
+&precision compute = 'fp16', initial_loss_scale = 1e20 /
+&optimizer lr = 1e-3, beta2 = 0.9, weight_decay = 0.2 /
+&output peak_tflops = 0.5 /
+&checkpoint directory = 'ck', every_steps = 100 /
+END
+few_lines 2 "$decks/fits.in"
+! grep 'verbose prints' out || fail "keys or plan are cut at $(wc -l <out) lines"
+[ "$(sed -n '/^VALID /,/^====/p' out | wc -l)" -eq 7 ] || fail "the box does not have six lines"
 run 0 --check "$deck" output.log_every=0
 cp out "$decks/echo.in"
 few_lines 0 "$decks/echo.in"
