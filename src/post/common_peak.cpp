@@ -43,7 +43,7 @@ std::string group_of(const Record& record) {
 }
 
 // Of the runs of a group.
-struct Ceilings {
+struct GroupCeilings {
   std::map<int64_t, std::vector<double>> steady;  // TFLOP/s, by ranks per node
   size_t runs = 0;
 };
@@ -55,7 +55,7 @@ struct CommonPeak {
 
 // Ranks of a node that share its bandwidth of memory have a lower ceiling than one that has it
 // alone. What they lose by that shows in their utilisation, as it does in HPL.
-CommonPeak common_peak(const Ceilings& ceilings) {
+CommonPeak common_peak(const GroupCeilings& ceilings) {
   std::vector<double> all;
   std::map<double, int64_t> medians;  // and their ranks per node
   for (const auto& [ranks_per_node, steady] : ceilings.steady) {
@@ -100,10 +100,10 @@ std::string reason_of(const RunView& run) {
 }  // namespace
 
 void share_ceilings(std::vector<LoadedRun>& runs) {
-  std::map<std::string, Ceilings> groups;
+  std::map<std::string, GroupCeilings> groups;
   for (const LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    Ceilings& ceilings = groups[group_of(run.record)];
+    GroupCeilings& ceilings = groups[group_of(run.record)];
     ++ceilings.runs;
     const Summary& s = run.record.summary;
     if (s.flops.mfu > 0.0) ceilings.steady[s.ranks_per_node].push_back(s.peak.tflops);
