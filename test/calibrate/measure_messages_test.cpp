@@ -69,11 +69,5 @@ TEST(MeasureMessages, OfAPlanOnSeveralNodes) {
   EXPECT_EQ(found.substr(found.size() - added.size()), added) << found;
 }
 
-// Three ranks on nodes of two and one have no groups that are alike.
-TEST(MeasureMessages, NodesWithDifferentNumbersOfRanksHaveNoGroupsOfLinks) {
-  EXPECT_EQ(names(with_groups_of_links({all_reduces(grid_of(1, 3), Axis::data)}, 3, 2, 2)),
-            "data 3");
-}
-
 }  // namespace
 }  // namespace gptbench
