@@ -136,27 +136,23 @@ struct CalibrationSetup {
 // and only nodes with as many ranks make groups of one rank of each.
 int64_t checked_ranks_per_node(MpiWorld& world) {
   const int64_t per_node = world.max(world.node_size()), node = world.rank() / per_node;
-  const char* const advice =
-      "; ranks must fill one node after the other, as mpirun --map-by core and srun "
-      "--distribution=block place them, with the same number on each";
+  const auto refuse = [](const std::string& what) {
+    throw Error(Exit::usage,
+                "calibration: " + what +
+                    "; ranks must fill one node after the other, as mpirun --map-by core and srun "
+                    "--distribution=block place them, with the same number on each");
+  };
   agreed(world, [&] {
     if (world.node() != node)
-      throw Error(
-          Exit::usage,
-          printed("calibration: rank %lld is on node %lld, but with %lld ranks per node it "
-                  "belongs on node %lld",
+      refuse(
+          printed("rank %lld is on node %lld, but with %lld ranks per node it belongs on node %lld",
                   static_cast<long long>(world.rank()), static_cast<long long>(world.node()),
-                  static_cast<long long>(per_node), static_cast<long long>(node)) +
-              advice);
+                  static_cast<long long>(per_node), static_cast<long long>(node)));
   });
   agreed(world, [&] {
     if (world.node_size() != per_node)
-      throw Error(
-          Exit::usage,
-          printed("calibration: the last node holds %lld of the %lld ranks that other "
-                  "nodes hold",
-                  static_cast<long long>(world.node_size()), static_cast<long long>(per_node)) +
-              advice);
+      refuse(printed("the last node holds %lld of the %lld ranks that other nodes hold",
+                     static_cast<long long>(world.node_size()), static_cast<long long>(per_node)));
   });
   return per_node;
 }

@@ -42,7 +42,7 @@ std::string group_of(const Record& record) {
   return join(parts, "\n");
 }
 
-// Of the runs of a group.
+// The measured ceilings of the runs of a group, and how many runs it has.
 struct GroupCeilings {
   std::map<int64_t, std::vector<double>> steady;  // TFLOP/s, by ranks per node
   size_t runs = 0;

@@ -32,11 +32,12 @@ std::vector<int64_t> unlike_ranks(const Grid& grid, int64_t rank, Axis axis,
     alike = alike && (within % ranks_per_node == 0 || ranks_per_node % within == 0);
   }
   if (alike) return {rank};
+  const int64_t stage = grid.coordinates_of(rank).pipeline;
   std::vector<int64_t> ranks = {0};
   int64_t stride = 1;
   for (const Axis each : grid.order) {
     const bool is_stage = each == Axis::pipeline;
-    const int64_t size = grid.size_of(each), stage = grid.coordinates_of(rank).pipeline;
+    const int64_t size = grid.size_of(each);
     std::vector<int64_t> longer;
     for (int64_t place = is_stage ? stage : 0; place < (is_stage ? stage + 1 : size); ++place)
       for (const int64_t before : ranks) longer.push_back(before + place * stride);

@@ -143,7 +143,7 @@ std::string cut(const std::string& text, int64_t max_lines, const std::string& r
 
 // Broken rules that the deck has are in the warning before the first step, too.
 constexpr int64_t max_rules_lines = 2;
-// Of MFU with HFU, a note on the peak and a warning.
+// The entry MFU: with HFU, a note on the peak and a warning.
 constexpr int64_t max_utilisation_lines = 3;
 
 // In one line, but for errors of memory.

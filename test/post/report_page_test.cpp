@@ -74,7 +74,7 @@ TEST(ReportPage, KeysOfAReport) {
                   "  pipeline_parallel = 1\n/\n"
                   "&amp;data\n  path = &#39;a &amp; b&#39;\n/\n</pre>"))
       << page.substr(std::min(page.find("&amp;run"), page.size()), 300);
-  // Of a deck that this version cannot read, the text.
+  // A deck that this version cannot read is shown as its text.
   r.provenance.deck_raw = "&run steps = 4 /\n&model of_old = 1 /\n";
   EXPECT_TRUE(
       has(report_page({RunView(r)}), "<pre>&amp;run steps = 4 /\n&amp;model of_old = 1 /\n</pre>"));

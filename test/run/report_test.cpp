@@ -260,7 +260,8 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
   EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 2) << many;
 }
 
-// Of 60 lines, with 20 before them: what can be known before the first step is reserved, no more.
+// A report of 60 lines, 20 of which come before the keys: what can be known before the first step
+// is reserved, no more.
 TEST(Report, RoomForTheKeysOfADeckAndThePlan) {
   const auto room = [](const Config& config, const ReportAhead& ahead = {}) {
     return room_for_deck_and_plan(config, ahead, std::string(20, '\n'));
