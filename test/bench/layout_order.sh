@@ -1,17 +1,18 @@
 #!/bin/sh
-# layout_order.sh BUILD [--profile PATH] [--seconds S] [--count N] [--quick] [KEY=VALUE ...]
+# layout_order.sh BUILD [--profile PATH] [--seconds S] [--count N] [--passes P] [--quick] [KEY=VALUE ...]
 # How well `gptbench --search` orders layouts on this machine. Calibrates 2 ranks without a deck for S
 # seconds (default 300), or takes the profile PATH. For each of three models the search writes a deck of
-# every layout of two ranks; N of them (default 32), evenly spaced over the projected order, are run.
-# Printed for each model and for all: Kendall's tau of projected and measured time; the regret of the
-# layout with the shortest projected time (its measured time over the shortest measured one, less 1);
-# and median and 90th percentile of the regret among 1,000 random halves of the layouts.
-# The machine must be idle; some 40 minutes on two cores. --quick makes the models tiny, to see that the
-# script works. KEY=VALUE are deck keys of all runs.
+# every layout of two ranks; N of them (default 32), evenly spaced over the projected order, are run P times
+# (default 1), every other time in the reverse order, so that a machine that grows slower or faster
+# meanwhile favours none; measured is their mean. Printed for each model and for all: Kendall's tau of
+# projected and measured time; the regret of the layout with the shortest projected time (its measured time
+# over the shortest measured one, less 1); and median and 90th percentile of the regret among 1,000 random
+# halves of the layouts. The machine must be idle; some 35 minutes on two cores, with each further pass 25
+# more. --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu
 
 usage() {
-  echo "usage: layout_order.sh BUILD [--profile PATH] [--seconds S] [--count N] [--quick] [KEY=VALUE ...]" >&2
+  echo "usage: layout_order.sh BUILD [--profile PATH] [--seconds S] [--count N] [--passes P] [--quick] [KEY=VALUE ...]" >&2
   exit 2
 }
 [ $# -ge 1 ] || usage
@@ -20,6 +21,7 @@ shift
 profile=
 seconds=300
 count=32
+passes=1
 quick=no
 keys=
 while [ $# -gt 0 ]; do
@@ -27,6 +29,7 @@ while [ $# -gt 0 ]; do
     --profile) shift; [ $# -gt 0 ] || usage; profile=$1 ;;
     --seconds) shift; [ $# -gt 0 ] || usage; seconds=$1 ;;
     --count) shift; [ $# -gt 0 ] || usage; count=$1 ;;
+    --passes) shift; [ $# -gt 0 ] || usage; passes=$1 ;;
     --quick) quick=yes ;;
     *=*) keys="$keys $1" ;;
     *) usage ;;
@@ -95,14 +98,21 @@ while read -r name row; do
   awk -v all="$(cat "$work/number")" -v count="$count" 'BEGIN {
     if (count > all) count = all
     for (i = 0; i < count; ++i) print 1 + (count > 1 ? int(i * (all - 1) / (count - 1)) : 0) }' >"$work/chosen"
+  for pass in $(seq "$passes"); do
+    order=-n
+    [ $((pass % 2)) = 1 ] || order=-nr
+    sort $order "$work/chosen" | while read -r number; do
+      $launch 2 "$build/bin/gptbench" "$work/$name/$name-layout$number.in" output.directory="$work/run" --quiet \
+        </dev/null >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+      last "$work/log" sec_per_it >>"$work/$name/$number.measured"
+    done
+  done
   : >"$work/$name.rows"
   while read -r number; do
     deck=$work/$name/$name-layout$number.in
     "$build/bin/gptbench" --project "$deck" --machine "$profile" --ranks 2 >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     projected=$(last "$work/log" sec_per_it)
-    $launch 2 "$build/bin/gptbench" "$deck" output.directory="$work/run" --quiet \
-      </dev/null >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-    measured=$(last "$work/log" sec_per_it)
+    measured=$(awk '{ sum += $1 } END { printf "%.6g", sum / NR }' "$work/$name/$number.measured")
     echo "$projected $measured" >>"$work/$name.rows"
     layout=$(awk -F' = ' '{ sub(/^ */, "", $1); gsub(/\047/, "", $2); value[$1] = $2 }
       END { schedule = (value["pipeline_parallel"] > 1) ? value["pipeline_schedule"] : "-"

@@ -4,7 +4,7 @@
 set -eu
 driver=$1
 build=$2
-sh "$driver" "$build" --quick --seconds 1 --count 3 >output 2>&1 || { cat output; exit 1; }
+sh "$driver" "$build" --quick --seconds 1 --count 3 --passes 2 >output 2>&1 || { cat output; exit 1; }
 fail() { echo "FAILED: $1"; cat output; exit 1; }
 [ "$(grep -Ec '^(gpt|llama|small) +dp[12],.* [0-9.e+-]+ +[0-9.e+-]+$' output || true)" = 9 ] || fail "rows"
 [ "$(grep -c ' 3 layouts, Kendall tau ' output || true)" = 3 ] || fail "summaries"
