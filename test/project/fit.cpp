@@ -1,5 +1,6 @@
 #include "fit.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -13,10 +14,17 @@ using Vector = std::vector<double>;
 constexpr double usual_error = 0.03;  // of a row: larger ones count less and less
 constexpr double usual_change = 0.5;  // of the logarithm of a figure from its start
 constexpr double difference = 1e-3;   // for derivatives
-constexpr int max_steps = 25;
+constexpr int max_steps = 200;
 
 void set(Profiles& profiles, const Fitted& figure, double value) {
   for (double* each : figures_of(profiles, figure)) *each = value;
+}
+
+// Whether the row's time can depend on the figure.
+bool is_of(const Fitted& figure, const PublishedRow& row) {
+  return std::any_of(figure.profiles.begin(), figure.profiles.end(), [&](const std::string& name) {
+    return name == row.machine || name == row.software;
+  });
 }
 
 // Solves A x = b, A symmetric and positive definite, by Gaussian elimination.
@@ -41,37 +49,50 @@ class Fit {
       const std::vector<Fitted>& figures)
       : rows_(rows), profiles_(std::move(profiles)), figures_(figures), at_(figures.size()) {}
 
-  // Levenberg-Marquardt.
+  // Levenberg-Marquardt. Derivatives cost as many projections as there are figures: they follow the
+  // steps, and are taken anew where a step with them gains little or nothing.
   Profiles run() {
     Vector errors = errors_at(at_);
     double damping = 1e-2;
-    for (int step = 0; step < max_steps && damping < 1e6;) {
+    bool are_new = false;
+    for (int step = 0; step < max_steps && damping < 1e6; ++step) {
+      if (derivatives_.empty()) {
+        for (size_t p = 0; p < at_.size(); ++p) derivatives_.push_back(derivatives_of(p, errors));
+        are_new = true;
+      }
       const Vector next = moved(errors, damping);
       const Vector next_errors = errors_at(next);
       const double gain = cost(errors, at_) - cost(next_errors, next);
-      if (gain <= 0.0) {
+      const bool is_small = gain < 1e-5 * cost(next_errors, next), were_new = are_new;
+      if (gain > 0.0) {
+        follow(next, next_errors, errors);
+        at_ = next;
+        errors = next_errors;
+        damping = std::max(1e-6, damping * 0.3);
+        are_new = false;
+        if (is_small && were_new) break;
+      } else if (were_new) {
         damping *= 10.0;
-        continue;
       }
-      const bool is_done = gain < 1e-5 * cost(next_errors, next);
-      at_ = next;
-      errors = next_errors;
-      damping = std::max(1e-6, damping * 0.3);
-      ++step;
-      if (is_done) break;
-      derivatives_.clear();
+      if (is_small && !were_new) derivatives_.clear();
     }
-    errors_at(at_);
-    return profiles_;
+    return profiles_at(at_);
   }
 
  private:
-  Vector errors_at(const Vector& at) {
+  Profiles profiles_at(const Vector& at) const {
+    Profiles found = profiles_;
     for (size_t p = 0; p < at.size(); ++p)
-      set(profiles_, figures_[p], figures_[p].start * std::exp(at[p]));
+      set(found, figures_[p], figures_[p].start * std::exp(at[p]));
+    return found;
+  }
+  static double error_of(const PublishedRow& row, const Profiles& profiles) {
+    return log_error(row, profiles) / usual_error;
+  }
+  Vector errors_at(const Vector& at) const {
+    const Profiles profiles = profiles_at(at);
     Vector errors;
-    for (const PublishedRow* row : rows_)
-      errors.push_back(log_error(*row, profiles_) / usual_error);
+    for (const PublishedRow* row : rows_) errors.push_back(error_of(*row, profiles));
     return errors;
   }
 
@@ -85,23 +106,39 @@ class Fit {
 
   // Derivatives of the rows' errors by the logarithm of a figure. Zeros, so that it stays, where it
   // is at its start and fewer than two rows depend on it: it would follow what is peculiar to one.
-  Vector derivatives_of(size_t figure, const Vector& errors) {
+  Vector derivatives_of(size_t figure, const Vector& errors) const {
     Vector at = at_;
     at[figure] += difference;
-    Vector column = errors_at(at);
+    const Profiles profiles = profiles_at(at);
+    Vector column(errors.size());
     int dependent = 0;
     for (size_t i = 0; i < column.size(); ++i) {
-      column[i] = (column[i] - errors[i]) / difference;
+      if (!is_of(figures_[figure], *rows_[i])) continue;
+      column[i] = (error_of(*rows_[i], profiles) - errors[i]) / difference;
       dependent += column[i] != 0.0;
     }
     if (at_[figure] == 0.0 && dependent < 2) column.assign(column.size(), 0.0);
     return column;
   }
 
-  Vector moved(const Vector& errors, double damping) {
+  // Changes the derivatives as little as makes them say how the errors changed (Broyden's update,
+  // Math. Comp. 19 (1965) 577), row by row; those that are zero stay zero (Schubert, Math. Comp. 24
+  // (1970) 27).
+  void follow(const Vector& next, const Vector& next_errors, const Vector& errors) {
+    for (size_t i = 0; i < errors.size(); ++i) {
+      double missing = next_errors[i] - errors[i], squares = 0.0;
+      for (size_t p = 0; p < at_.size(); ++p) {
+        const double moved_by = derivatives_[p][i] != 0.0 ? next[p] - at_[p] : 0.0;
+        missing -= derivatives_[p][i] * moved_by;
+        squares += moved_by * moved_by;
+      }
+      for (size_t p = 0; p < at_.size() && squares > 0.0; ++p)
+        if (derivatives_[p][i] != 0.0) derivatives_[p][i] += missing * (next[p] - at_[p]) / squares;
+    }
+  }
+
+  Vector moved(const Vector& errors, double damping) const {
     const size_t n = at_.size();
-    if (derivatives_.empty())
-      for (size_t p = 0; p < n; ++p) derivatives_.push_back(derivatives_of(p, errors));
     std::vector<Vector> A(n, Vector(n));
     Vector b(n);
     for (size_t p = 0; p < n; ++p) {
@@ -120,10 +157,10 @@ class Fit {
   }
 
   const std::vector<const PublishedRow*>& rows_;
-  Profiles profiles_;
+  const Profiles profiles_;
   const std::vector<Fitted>& figures_;
   Vector at_;                        // logarithms of the figures over their starts
-  std::vector<Vector> derivatives_;  // [figure][row], at at_
+  std::vector<Vector> derivatives_;  // [figure][row], about those at at_
 };
 
 }  // namespace
