@@ -174,7 +174,7 @@ void connect(const Rank& rank) {
 }
 
 TEST(EmulatedNcclFailures, OperationsThatDisagree) {
-  expect_misuse("is in all_reduce number 0 of 2 f32 (sum), rank", [](const Rank& rank) {
+  expect_misuse("in all_reduce number 0 of 2 f32 (sum)", [](const Rank& rank) {
     sum(rank.comm, rank.data, rank.rank == 0 ? 2 : 1, rank.stream);
   });
   expect_misuse("wait for each other", [](const Rank& rank) {
