@@ -99,9 +99,9 @@ while read -r name row; do
     if (count > all) count = all
     for (i = 0; i < count; ++i) print 1 + (count > 1 ? int(i * (all - 1) / (count - 1)) : 0) }' >"$work/chosen"
   for pass in $(seq "$passes"); do
-    order=-n
-    [ $((pass % 2)) = 1 ] || order=-nr
-    sort $order "$work/chosen" | while read -r number; do
+    direction=-n
+    [ $((pass % 2)) = 1 ] || direction=-nr
+    sort $direction "$work/chosen" | while read -r number; do
       $launch 2 "$build/bin/gptbench" "$work/$name/$name-layout$number.in" output.directory="$work/run" --quiet \
         </dev/null >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
       last "$work/log" sec_per_it >>"$work/$name/$number.measured"
