@@ -134,12 +134,11 @@ class GridSearch {
     return true;
   }
 
-  // Where short stages cannot stand for those of the deck, its plans must be made.
+  // Where short stages cannot be planned, the plans of the deck must be made.
   void make_stages() {
     must_plan_ = true;
     try {
       PlannedRun run = planned_run(deck_, space_.ranks(), machine_, software_);
-      if (!ShortStages::can_stand_for(run.config)) return;
       std::vector<int64_t> sizes = choices_.micro_batches;
       while (sizes.size() > 1 && sizes.back() * grid_.data > run.config.batch.global_batch_size)
         sizes.pop_back();
@@ -170,8 +169,9 @@ class GridSearch {
       else
         add(at, least_step_s(stages_->least_time(staging, micro_batch), space_.ranks(), machine_,
                              software_));
-    } catch (const Error&) {
+    } catch (const Error&) {  // amid what they remember
       stages_.reset();
+      alike_.reset();
       must_plan_ = true;
       return false;
     }

@@ -21,11 +21,13 @@ bool is_link(size_t queue) {
 }  // namespace
 
 RunTime operator*(double times, const RunTime& run) {
-  return {times * run.least_s, times * run.computing_s, times * run.gradients_s};
+  return {times * run.least_s, times * run.computing_s, times * run.gradients_s,
+          times * run.copies_s};
 }
 
 RunTime operator+(const RunTime& a, const RunTime& b) {
-  return {a.least_s + b.least_s, a.computing_s + b.computing_s, a.gradients_s + b.gradients_s};
+  return {a.least_s + b.least_s, a.computing_s + b.computing_s, a.gradients_s + b.gradients_s,
+          a.copies_s + b.copies_s};
 }
 
 StepBatches step_batches(int64_t sequences, int64_t micro_batch, int64_t T, int64_t stages) {
@@ -138,6 +140,8 @@ void ProgramClock::take(int32_t i, int64_t rows, bool is_of_step) {
     end += lost_to_messages_s(overlap_cost_, own_s, busy_until - start);
   } else if (op.queue == QueueId::data) {
     run_.time.gradients_s += own_s;
+  } else if (op.queue == QueueId::copy) {
+    run_.time.copies_s += own_s;
   } else if (op.kind == OpKind::receive) {  // of a ring: the neighbour sends when this rank does
     end = std::max(end, queue_s_[static_cast<size_t>(QueueId::send_context)]);
   }
@@ -225,7 +229,9 @@ void LeastTime::add(const StageTime& stage) {
   // A micro-batch comes after the others before it, and goes through all stages.
   if (through_s_ == 0.0) through_s_ = stage.begin.least_s + stage.earlier_s;
   through_s_ += stage.through_s;
-  least_s_ = std::max({least_s_, begins_s + passes_s, stage.begin.least_s + beside_s, through_s_});
+  const double copies_s = stage.begin.copies_s + stage.passes.copies_s + stage.end.copies_s;
+  least_s_ = std::max(
+      {least_s_, begins_s + passes_s, stage.begin.least_s + beside_s, copies_s, through_s_});
   computing_s_ = std::max(
       computing_s_, stage.begin.computing_s + stage.passes.computing_s + stage.end.computing_s);
 }

@@ -26,9 +26,10 @@ StepBatches step_batches(int64_t sequences, int64_t micro_batch, int64_t T, int6
 
 // Seconds of runs of programs, one after the other. least_s: with the messages that computing waits
 // for in the layer that sends them; computing_s: of the compute queue alone; gradients_s: of the
-// queue of gradients and weights alone, QueueId::data.
+// queue of gradients and weights alone, QueueId::data; copies_s: of that of copies to and from the
+// host alone, QueueId::copy.
 struct RunTime {
-  double least_s = 0.0, computing_s = 0.0, gradients_s = 0.0;
+  double least_s = 0.0, computing_s = 0.0, gradients_s = 0.0, copies_s = 0.0;
 };
 RunTime operator*(double times, const RunTime& run);
 RunTime operator+(const RunTime& a, const RunTime& b);

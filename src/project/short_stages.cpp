@@ -16,14 +16,21 @@ namespace {
 // Padding, of the buffers of all layers together.
 constexpr double margin = 4.0 * static_cast<double>(MiB);
 
-// The value for `layers` from those for the shortest stage and one layer more.
-double extended(double shortest, double next, int64_t more_layers) {
-  return shortest + static_cast<double>(more_layers) * (next - shortest);
+// The value of a stage from those of one that is shorter by so many segments, and of that one with
+// a segment more.
+double extended(double shorter, double next, int64_t segments) {
+  return shorter + static_cast<double>(segments) * (next - shorter);
 }
 
-RunTime extended(const RunTime& shortest, const RunTime& next, int64_t more_layers) {
-  const auto more = static_cast<double>(more_layers);
-  return (1.0 - more) * shortest + more * next;
+RunTime extended(const RunTime& shorter, const RunTime& next, int64_t segments) {
+  const auto more = static_cast<double>(segments);
+  return (1.0 - more) * shorter + more * next;
+}
+
+// Segments of as many layers as the model has, or more, are all one segment.
+int64_t layers_of_segment(const Config& config) {
+  if (config.memory.activation_checkpointing != Recompute::full) return 1;
+  return std::min(config.memory.checkpoint_every, config.model.num_layers);
 }
 
 }  // namespace
@@ -48,19 +55,11 @@ std::vector<int64_t> Staging::layers_of(int64_t stage) const {
   return layers;
 }
 
-// Segments of several layers, windows that layers take in turn and inputs that are kept in parts
-// where they do not come from another stage are other with other cuts.
-bool ShortStages::can_stand_for(const Config& config) {
-  const MemoryConfig& memory = config.memory;
-  const bool has_segments =
-      memory.activation_checkpointing == Recompute::full && memory.checkpoint_every > 1;
-  return !contains(config.parallel.offload, Offload::activations) &&
-         !memory.partition_checkpoints && !has_segments;
-}
-
 ShortStages::ShortStages(const Config& config, const DeviceTraits& device, const Ranks& ranks,
                          std::vector<int64_t> micro_batches, Clocks& clocks, ShortStages* alike)
     : config_(config),
+      segment_(layers_of_segment(config)),
+      shortest_(2 * segment_ + 1),
       device_(device),
       ranks_(ranks),
       clocks_(clocks),
@@ -68,12 +67,18 @@ ShortStages::ShortStages(const Config& config, const DeviceTraits& device, const
       alike_(alike),
       is_sampled_(micro_batches_.size()) {
   config_.model.num_params = 0;  // of all layers
+  config_.memory.checkpoint_every = segment_;
   is_sampled_.front() = is_sampled_.back() = true;
 }
 
 ShortStages::Kind ShortStages::kind_of(int64_t part, int64_t parts) const {
   if (parts == 1) return only;
   return part == 0 ? first : part + 1 == parts ? last : middle;
+}
+
+std::pair<int64_t, int64_t> ShortStages::shorter(int64_t layers) const {
+  const int64_t segments = std::max<int64_t>(0, (layers - shortest_) / segment_);
+  return {layers - segments * segment_, segments};
 }
 
 // Of two stages, the second has a virtual stage between the ends as the first of two.
@@ -114,10 +119,9 @@ Plan ShortStages::plan_without_waits(Kind kind, const std::vector<int64_t>& laye
 }
 
 ShortStages::Sample& ShortStages::sample(Kind kind, int64_t layers) {
-  auto& sampled = samples_[kind][static_cast<size_t>(layers)];
-  if (sampled) return **sampled;
-  sampled = std::make_unique<Sample>();
-  Sample& sample = **sampled;
+  const auto [sampled, is_new] = samples_.try_emplace({kind, layers});
+  Sample& sample = sampled->second;
+  if (!is_new) return sample;
   sample.plan = plan_without_waits(kind, one_part(kind, layers), micro_batches_.back());
   resolve_waits(sample.plan);
   std::unique_ptr<Clock>& clock = clocks_[kind];
@@ -157,8 +161,9 @@ ShortStages::Bytes ShortStages::bytes_of(const Plan& plan) {
 }
 
 const ShortStages::Bytes& ShortStages::whole_bytes(Kind kind, int64_t layers, int64_t micro_batch) {
-  std::optional<Bytes>& bytes = bytes_[micro_batch].whole[kind][static_cast<size_t>(layers)];
-  if (bytes) return *bytes;
+  const auto [found, is_new] = bytes_[micro_batch].whole.try_emplace({kind, layers});
+  Bytes& bytes = found->second;
+  if (!is_new) return bytes;
   const int64_t largest = micro_batches_.back();
   if (micro_batch == largest)
     bytes = bytes_of(sample(kind, layers).plan);
@@ -168,33 +173,33 @@ const ShortStages::Bytes& ShortStages::whole_bytes(Kind kind, int64_t layers, in
                 .add(alike_->whole_bytes(kind, layers, largest), -1);
   else
     bytes = bytes_of(plan_without_waits(kind, one_part(kind, layers), micro_batch));
-  return *bytes;
+  return bytes;
 }
 
 const ShortStages::Bytes& ShortStages::bytes_of_two_parts(Kind kind, int64_t first_layers,
                                                           int64_t micro_batch) {
-  std::optional<Bytes>& bytes =
-      bytes_[micro_batch].two_parts[kind][static_cast<size_t>(first_layers)];
-  if (bytes) return *bytes;
+  const auto [found, is_new] = bytes_[micro_batch].two_parts.try_emplace({kind, first_layers});
+  Bytes& bytes = found->second;
+  if (!is_new) return bytes;
   if (alike_ != nullptr)
     bytes = Bytes(whole_bytes(kind, first_layers + 1, micro_batch))
                 .add(alike_->bytes_of_two_parts(kind, first_layers, micro_batch), 1)
                 .add(alike_->whole_bytes(kind, first_layers + 1, micro_batch), -1);
   else
     bytes = bytes_of(plan_without_waits(kind, {first_layers, 1}, micro_batch));
-  return *bytes;
+  return bytes;
 }
 
-// Each layer adds the same.
 const std::map<ShortStages::Slotted, int64_t>& ShortStages::slotted(Kind kind, int64_t layers,
                                                                     int64_t micro_batch) {
   const auto [found, is_new] = bytes_[micro_batch].slotted.insert({{kind, layers}, {}});
   std::map<Slotted, int64_t>& slotted = found->second;
   if (!is_new) return slotted;
-  Bytes bytes = whole_bytes(kind, std::min(layers, shortest), micro_batch);
-  if (const int64_t more = layers - shortest; more > 0)
-    bytes.add(whole_bytes(kind, shortest + 1, micro_batch), more)
-        .add(whole_bytes(kind, shortest, micro_batch), -more);
+  const auto [fewer, segments] = shorter(layers);
+  Bytes bytes = whole_bytes(kind, fewer, micro_batch);
+  if (segments > 0)
+    bytes.add(whole_bytes(kind, fewer + segment_, micro_batch), segments)
+        .add(whole_bytes(kind, fewer, micro_batch), -segments);
   for (const auto& [buffer, number] : bytes.slotted)
     if (number > 0) slotted.insert({buffer, number});
   return slotted;
@@ -234,8 +239,8 @@ void ShortStages::add_slotted(const Staging& staging, int64_t stage, StageSlots&
   }
 }
 
-// Each layer adds the same, and so does each virtual stage after the first. Where no virtual stage
-// has two layers, they need less at a time.
+// Of buffers that are not of micro-batches, each layer adds the same, and so does each virtual
+// stage after the first. Where these have few layers, they need less at a time.
 StageFigures ShortStages::figures(const Staging& staging, int64_t stage, StageSlots& slots,
                                   int64_t micro_batch) {
   const Kind kind = kind_of(stage, staging.stages);
@@ -250,21 +255,21 @@ StageFigures ShortStages::figures(const Staging& staging, int64_t stage, StageSl
   };
   const auto add_layers = [&](int64_t more) {
     if (more == 0) return;
-    add(whole_bytes(kind, shortest + 1, micro_batch), more);
-    add(whole_bytes(kind, shortest, micro_batch), -more);
+    add(whole_bytes(kind, shortest_ + 1, micro_batch), more);
+    add(whole_bytes(kind, shortest_, micro_batch), -more);
   };
   if (parts == staging.stages) {
-    add(whole_bytes(kind, std::min(all_layers, shortest), micro_batch), 1);
-    add_layers(std::max<int64_t>(0, all_layers - shortest));
+    add(whole_bytes(kind, std::min(all_layers, shortest_), micro_batch), 1);
+    add_layers(std::max<int64_t>(0, all_layers - shortest_));
   } else {
-    const bool has_two = *std::max_element(layers.begin(), layers.end()) > 1;
-    const int64_t first_layers = has_two ? shortest - 1 : 1;
+    const int64_t first_layers =
+        std::min(shortest_, *std::max_element(layers.begin(), layers.end()));
     add(bytes_of_two_parts(kind, first_layers, micro_batch), 1);
     add_layers(all_layers - first_layers - 1);
     const int64_t more_parts = parts / staging.stages - 2;
     if (more_parts > 0) {
-      add(bytes_of_two_parts(kind, shortest - 1, micro_batch), more_parts);
-      add(whole_bytes(kind, shortest, micro_batch), -more_parts);
+      add(bytes_of_two_parts(kind, shortest_, micro_batch), more_parts);
+      add(whole_bytes(kind, shortest_ + 1, micro_batch), -more_parts);
     }
   }
   add_slotted(staging, stage, slots, micro_batch, bytes);
@@ -276,7 +281,8 @@ bool ShortStages::fits_in(const Staging& staging, const std::vector<StageSlots*>
   figures_.clear();
   for (size_t i = 0; i < staging.unlike.size(); ++i)
     figures_.push_back(figures(staging, staging.unlike[i], *slots[i], sampled));
-  const Plan& any = sample(kind_of(0, staging.stages), shortest).plan;
+  const int64_t layers = std::min(shortest_, staging.stage_layers.front());
+  const Plan& any = sample(kind_of(0, staging.stages), layers).plan;
   MemoryNeed need =
       memory_need(any, micro_batch * any.T_local(), figures_, ranks_.machine, ranks_.software);
   need.memory_bytes += more;
@@ -310,23 +316,25 @@ std::optional<bool> ShortStages::fits(const Staging& staging, const std::vector<
 }
 
 const StageTime& ShortStages::sampled_time(Kind kind, int64_t layers, int64_t micro_batch) {
-  std::optional<StageTime>& time = times_[micro_batch][kind][static_cast<size_t>(layers)];
-  if (!time) {
+  const auto [found, is_new] = times_[micro_batch].try_emplace({kind, layers});
+  StageTime& time = found->second;
+  if (is_new) {
     Sample& from = sample(kind, layers);
     const int64_t share = from.plan.micro_batches.share.count;
     time = from.clock->stage_time(
         step_batches(share, micro_batch, from.plan.T_local(), config_.parallel.pipeline_parallel),
         1);
   }
-  return *time;
+  return time;
 }
 
 StageTime ShortStages::time_of(Kind kind, int64_t layers, int64_t micro_batch) {
-  if (layers <= shortest) return sampled_time(kind, layers, micro_batch);
-  const StageTime &base = sampled_time(kind, shortest, micro_batch),
-                  &next = sampled_time(kind, shortest + 1, micro_batch);
-  const auto extend = [&](const auto& at_n, const auto& at_next) {
-    return extended(at_n, at_next, layers - shortest);
+  const auto [fewer, segments] = shorter(layers);
+  const StageTime& base = sampled_time(kind, fewer, micro_batch);
+  if (segments == 0) return base;
+  const StageTime& next = sampled_time(kind, fewer + segment_, micro_batch);
+  const auto extend = [&, more = segments](const auto& at_n, const auto& at_next) {
+    return extended(at_n, at_next, more);
   };
   StageTime time;
   time.begin = extend(base.begin, next.begin);

@@ -1,6 +1,6 @@
-// Stages of a pipeline from short ones. Each layer adds the same to what a stage needs and
-// computes, so that stages of few layers say it of those of many. A search asks for thousands of
-// layouts of the same stages.
+// Stages of a pipeline from short ones. Each layer, or segment of layers, adds the same to what a
+// stage needs and computes, so that stages of few layers say it of those of many. A search asks for
+// thousands of layouts of the same stages.
 #pragma once
 
 #include <array>
@@ -47,9 +47,6 @@ class ShortStages {
     const Software& software;
   };
 
-  // Whether layers need the same whatever is beside them.
-  static bool can_stand_for(const Config& config);
-
   // `config` is resolved. micro_batches: ascending, of which no other is asked for. Adds to
   // `clocks`. alike: of layouts that differ in the ZeRO stage alone, which decides nothing of what
   // micro-batches need; null: none is known.
@@ -68,12 +65,8 @@ class ShortStages {
 
  private:
   enum Kind { first, middle, last, only };
-  // Stages of so many layers, and one layer more, stand for longer ones.
-  static constexpr int64_t shortest = 3;
-  static constexpr size_t num_kinds = 4;
   template <class T>
-  using OfStages =
-      std::array<std::array<std::optional<T>, shortest + 2>, num_kinds>;  // [kind][layers]
+  using OfStages = std::map<std::pair<Kind, int64_t>, T>;  // by kind and layers
   // Buffers of micro-batches that are as large and used alike, of which a stage has several.
   struct Slotted {
     MemoryClass memory_class;
@@ -93,9 +86,8 @@ class ShortStages {
   // Bytes of a micro-batch; two_parts: those of two virtual stages, the second of one layer.
   struct SizedBytes {
     OfStages<Bytes> whole;
-    OfStages<Bytes> two_parts;  // [kind][layers of the first]
-    // Slotted buffers of virtual stages, by kind and layers.
-    std::map<std::pair<Kind, int64_t>, std::map<Slotted, int64_t>> slotted;
+    OfStages<Bytes> two_parts;                     // by layers of the first
+    OfStages<std::map<Slotted, int64_t>> slotted;  // of virtual stages
   };
   struct Sample {
     Plan plan;
@@ -103,6 +95,8 @@ class ShortStages {
   };
 
   Kind kind_of(int64_t part, int64_t parts) const;
+  // Layers of the shorter stage for one of `layers`, and how many segments it is short of.
+  std::pair<int64_t, int64_t> shorter(int64_t layers) const;
   std::vector<int64_t> one_part(Kind kind, int64_t layers) const;
   Plan plan_without_waits(Kind kind, const std::vector<int64_t>& layers, int64_t micro_batch) const;
   Sample& sample(Kind kind, int64_t layers);
@@ -120,13 +114,19 @@ class ShortStages {
                int64_t sampled, double more);
 
   Config config_;
+  // Layers of a segment that is formed again from its input, which come and go together; 1 where
+  // each layer is on its own.
+  int64_t segment_;
+  // From so many layers on, a stage has what longer ones have: of segments one after the other,
+  // the two that take windows on the device in turn, and one more.
+  int64_t shortest_;
   DeviceTraits device_;
   Ranks ranks_;
   Clocks& clocks_;
   std::vector<int64_t> micro_batches_;
   ShortStages* alike_;
   std::vector<bool> is_sampled_;                  // [micro-batch]: its memory is known
-  OfStages<std::unique_ptr<Sample>> samples_;     // of the largest micro-batch, with waits
+  OfStages<Sample> samples_;                      // of the largest micro-batch, with waits
   std::map<int64_t, SizedBytes> bytes_;           // by micro-batch
   std::map<int64_t, OfStages<StageTime>> times_;  // the same
   std::vector<StageFigures> figures_;

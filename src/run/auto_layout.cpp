@@ -4,16 +4,9 @@
 
 #include "base/units.h"
 #include "project/search.h"
-#include "project/short_stages.h"
 #include "run/search_line.h"
 
 namespace gptbench {
-
-int64_t max_auto_layouts(const Config& config) {
-  Config recomputes = config;  // as some of the layouts do
-  recomputes.memory.activation_checkpointing = Recompute::full;
-  return ShortStages::can_stand_for(recomputes) ? 500'000 : 10'000;
-}
 
 ChosenLayout with_best_layout(const Deck& deck, int64_t ranks, const Machine& machine,
                               const Software& software, int64_t max_layouts) {
@@ -54,7 +47,7 @@ ChosenLayout with_best_layout(const Deck& deck, int64_t ranks) {
     machine = "local";
   }
   return with_best_layout(deck, ranks, read_machine(machine), software_of_profile(machine),
-                          max_auto_layouts(deck.config));
+                          max_auto_layouts);
 }
 
 }  // namespace gptbench

@@ -16,9 +16,8 @@ struct ChosenLayout {
   std::string cut;   // a remark where not all layouts were searched; else ""
 };
 
-// Layouts that are searched while the ranks of a run wait: about a minute of one core. Decks whose
-// stages must all be planned (project/short_stages.h) take some fifty times as long for each.
-int64_t max_auto_layouts(const Config& config);
+// Layouts that are searched while the ranks of a run wait: about a minute of one core.
+constexpr int64_t max_auto_layouts = 500'000;
 
 // The deck itself where run.layout is 'given'. Where there are more than max_layouts, the best of
 // the first (project/search.h), which the text says. Throws Error(Exit::usage) where no layout

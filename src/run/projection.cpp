@@ -178,7 +178,7 @@ std::string run_projection(const CommandLine& line, const std::string& argv) {
       line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
   const Deck given = read_deck(line.deck, line.overrides);
   const ChosenLayout chosen =
-      with_best_layout(given, line.ranks, machine, software, max_auto_layouts(given.config));
+      with_best_layout(given, line.ranks, machine, software, max_auto_layouts);
   auto [deck, remarks] = with_largest_batch(chosen.deck, line.ranks, machine, software);
   if (!chosen.cut.empty()) remarks.push_back("run.layout = 'auto' " + chosen.cut);
   const StepWork work = step_work(deck, line.ranks, machine, software);

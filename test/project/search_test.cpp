@@ -185,8 +185,9 @@ TEST(Search, FindsTheBestOfAllLayouts) {
       {{"model.num_layers=6", "batch.global_batch_size=23", "model.vocab_size=6000"}},
       // Orders of ranks on nodes of two.
       {{"batch.global_batch_size=6"}, 4, small_nodes},
-      // Stages that must be planned as they are.
-      {{"memory.checkpoint_every=2", "batch.global_batch_size=4"}},
+      // Layers that come in segments, leave the device, or keep parts of their inputs.
+      {{"memory.checkpoint_every=2", "batch.global_batch_size=4", "model.num_layers=6"}},
+      {{"parallel.offload=activations", "batch.global_batch_size=4", "model.num_layers=6"}},
       {{"memory.partition_checkpoints=true", "batch.global_batch_size=5"}}};
   for (const Problem& problem : problems) expect_best_of_all(problem);
 }

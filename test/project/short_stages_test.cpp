@@ -57,7 +57,12 @@ std::vector<Case> cases() {
       {"precision.parameters=bf16", "precision.reduce=bf16", "precision.master_weights=false"},
       {"parallel.zero_group=2"},
       {"parallel.offload=optimizer"},
-      {"parallel.offload=optimizer,parameters", "parallel.offload_update=host"}};
+      {"parallel.offload=optimizer,parameters", "parallel.offload_update=host"},
+      {"parallel.offload=activations"},
+      {"parallel.offload=activations", "memory.checkpoint_every=2"},
+      {"memory.partition_checkpoints=true"},
+      {"memory.partition_checkpoints=true", "parallel.offload=activations",
+       "memory.checkpoint_every=3"}};
   // Of all combinations every seventh, in which each two settings meet.
   std::vector<Case> all;
   int64_t number = 0;
@@ -227,19 +232,6 @@ TEST(LeastTime, IsABoundWhereMessagesTakeLongest) {
                 << software.reduces_late;
           }
         }
-}
-
-// Where layers are not all alike, or need something else in another cut.
-TEST(ShortStages, DoNotStandForSegmentsAndOffloadedActivations) {
-  const auto can = [](const std::vector<std::string>& settings) {
-    return ShortStages::can_stand_for(deck_of(settings).config);
-  };
-  EXPECT_TRUE(can({}));
-  EXPECT_TRUE(can({"memory.checkpoint_every=2"}));
-  EXPECT_FALSE(can({"memory.checkpoint_every=2", "memory.activation_checkpointing=full"}));
-  EXPECT_FALSE(can({"memory.partition_checkpoints=true"}));
-  EXPECT_TRUE(can({"parallel.offload=optimizer,parameters"}));
-  EXPECT_FALSE(can({"parallel.offload=optimizer,activations"}));
 }
 
 }  // namespace

@@ -28,14 +28,5 @@ TEST(AutoLayout, SaysWhereNotAllLayoutsWereSearched) {
   EXPECT_FALSE(some.settings.empty());
 }
 
-// Decks with stages that must be planned as they are take longer.
-TEST(AutoLayout, SearchesFewerOfDecksThatTakeLonger) {
-  const int64_t usual = max_auto_layouts(deck_of({}).config);
-  for (const char* const key : {"memory.partition_checkpoints=true", "memory.checkpoint_every=2",
-                                "parallel.offload=activations"})
-    EXPECT_LT(max_auto_layouts(deck_of({key}).config), usual) << key;
-  EXPECT_EQ(max_auto_layouts(deck_of({"parallel.offload=optimizer"}).config), usual);
-}
-
 }  // namespace
 }  // namespace gptbench
