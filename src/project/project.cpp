@@ -204,15 +204,11 @@ StepTime step_time(const StepWork& work, const Machine& machine, const Software&
     extend(time.bubble_s, less.bubble_s);
     for (size_t r = 0; r < time.region_s.size(); ++r) extend(time.region_s[r], less.region_s[r]);
   }
-  // The line through two walks may fall below what one stage computes.
-  for (const RankWork& stage : work.stages) {
-    const double least_s = computing_s(stage.plan, machine, software);
-    time.computing_s = std::max(time.computing_s, least_s);
-    time.sec_per_it = std::max(time.sec_per_it, least_s);
-  }
+  // The line through two walks may fall below what a step takes at least.
   if (batches.fewer > 0) {
-    time.sec_per_it = std::max(
-        {time.sec_per_it, time.computing_s, least_time(work, machine, software).least_s()});
+    const LeastTime least = least_time(work, machine, software);
+    time.computing_s = std::max(time.computing_s, least.computing_s());
+    time.sec_per_it = std::max({time.sec_per_it, time.computing_s, least.least_s()});
     add_up(time);
   }
   time.straggler_s = straggler_s(work.plan().grid.size(), machine, time.computing_s);
