@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -114,9 +115,10 @@ DeviceKind planned_device(const RunConfig& run, const Machine& machine) {
 }  // namespace
 
 double expected_largest(double n) {
-  // A search asks for one number of ranks thousands of times.
-  thread_local double last_n = 0.0, last = 0.0;
-  if (n == last_n) return last;
+  // A search asks for one number of ranks thousands of times, a fit for those of its rows.
+  thread_local std::map<double, double> known;
+  const auto [found, is_new] = known.try_emplace(n);
+  if (!is_new) return found->second;
   // The integral of x n phi(x) Phi(x)^(n - 1).
   constexpr double step = 0.01, end = 9.0;
   double sum = 0.0;
@@ -124,8 +126,7 @@ double expected_largest(double n) {
     const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * M_PI);
     sum += x * n * density * std::pow(0.5 * std::erfc(-x / std::sqrt(2.0)), n - 1.0) * step;
   }
-  last_n = n;
-  return last = sum;
+  return found->second = sum;
 }
 
 std::string library_remark(const Deck& deck, const Machine& machine) {
