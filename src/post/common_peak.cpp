@@ -49,8 +49,9 @@ struct GroupCeilings {
 };
 
 struct CommonPeak {
-  double tflops = 0.0;  // 0: no ceiling was steady
+  double tflops = 0.0;  // 0: no ceiling was steady, or they disagree
   std::string source = peak_source::measured;
+  std::string reason;  // why there is none
 };
 
 // Ranks of a node that share its bandwidth of memory have a lower ceiling than one that has it
@@ -62,20 +63,39 @@ CommonPeak common_peak(const GroupCeilings& ceilings) {
     medians[median(steady)] = ranks_per_node;
     all.insert(all.end(), steady.begin(), steady.end());
   }
-  if (all.empty()) return {};
-  if (ceilings.runs == 1) return {all.front()};
+  if (all.empty())
+    return {0.0, peak_source::measured,
+            printed("the measured GEMM ceiling varied by more than %.0f %%; repeat the run on a "
+                    "quiet machine, or set output.peak_tflops",
+                    100.0 * max_ceiling_spread)};
+  if (ceilings.runs == 1) return {all.front(), peak_source::measured, ""};
   const auto [largest, ranks_per_node] = *medians.rbegin();
   const bool agree = largest <= (1.0 + max_ceiling_spread) * medians.begin()->first;
   const std::vector<double>& used = agree ? all : ceilings.steady.at(ranks_per_node);
-  CommonPeak peak{median(used)};
-  peak.source = printed("median of the measured GEMM ceilings of %zu of %s", used.size(),
-                        runs_text(ceilings.runs).c_str());
-  if (!agree)
-    peak.source += printed(", those with %lld rank%s per node",
-                           static_cast<long long>(ranks_per_node), ranks_per_node == 1 ? "" : "s");
+  const std::string which =
+      "measured GEMM ceilings" +
+      (agree ? ""
+             : printed(" with %lld rank%s per node", static_cast<long long>(ranks_per_node),
+                       ranks_per_node == 1 ? "" : "s"));
+  if (const double deviation = majority_deviation(used); deviation > max_ceiling_spread)
+    return {0.0, peak_source::measured,
+            printed("at least half of the %zu %s are %.1f %% or more from their median (allowed: "
+                    "%.0f %%); repeat the runs on a quiet machine, or set output.peak_tflops",
+                    used.size(), which.c_str(), 100.0 * deviation, 100.0 * max_ceiling_spread)};
+  const double tflops = median(used);
+  size_t count = 0;
   double spread = 0.0;
-  for (const double each : used) spread = std::max(spread, std::abs(each / peak.tflops - 1.0));
-  if (used.size() > 1) peak.source += printed(", within %.1f %%", 100.0 * spread);
+  for (const double each : used) {
+    const double deviation = std::abs(each / tflops - 1.0);
+    if (deviation > max_ceiling_spread) continue;
+    ++count;
+    spread = std::max(spread, deviation);
+  }
+  CommonPeak peak{tflops,
+                  printed("median of the %s, %zu of %s", which.c_str(), count,
+                          runs_text(ceilings.runs).c_str()),
+                  ""};
+  if (used.size() > 1) peak.source += printed(" within %.1f %%", 100.0 * spread);
   return peak;
 }
 
@@ -85,16 +105,6 @@ bool is_timed(const RunView& run) {
 
 bool has_mfu(const RunView& run) {
   return run.rates().mfu_percent() > 0.0;
-}
-
-// Why a run has no MFU. Runs whose ceiling varied share one text, so that a table states it once.
-std::string reason_of(const RunView& run) {
-  if (!has_ceiling(run.record()) || run.summary().gemm_ceiling.spread <= max_ceiling_spread)
-    return reason_without_mfu(run.summary());
-  return printed(
-      "the measured GEMM ceiling varied by more than %.0f %% within the run; repeat it on a quiet "
-      "machine, or set output.peak_tflops",
-      100.0 * max_ceiling_spread);
 }
 
 }  // namespace
@@ -112,6 +122,7 @@ void share_ceilings(std::vector<LoadedRun>& runs) {
     if (!has_ceiling(run.record)) continue;
     const CommonPeak peak = common_peak(groups[group_of(run.record)]);
     set_peak(run.record.summary, peak.tflops, peak.source);
+    if (peak.tflops <= 0.0) run.record.summary.peak.note = peak.reason;
   }
 }
 
@@ -128,7 +139,7 @@ std::vector<std::string> reasons_without_mfu(const Runs& runs) {
   std::map<std::string, size_t> counts;
   for (const RunView& run : runs)
     if (is_timed(run) && !has_mfu(run))
-      if (const std::string reason = reason_of(run); ++counts[reason] == 1)
+      if (const std::string reason = reason_without_mfu(run.summary()); ++counts[reason] == 1)
         reasons.push_back(reason);
   std::vector<std::string> notes;
   for (const std::string& reason : reasons)

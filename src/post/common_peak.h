@@ -13,9 +13,10 @@ namespace gptbench {
 // and HFU against it: else the noise of each ceiling would enter their comparison. The model is
 // what gives the GEMMs their sizes; layers and sequence length do not. Where the medians of
 // different numbers of ranks per node differ by more than max_ceiling_spread, the largest of them
-// is the peak. A ceiling that varied within its run (mfu 0) does not count, but its run gets the
-// peak of the others, and the source of the peak says of how many; where no other is there, the
-// runs keep no peak.
+// is the peak. A ceiling that varied (mfu 0), or lies more than max_ceiling_spread from the median,
+// does not count; its run gets the common peak all the same, and the source of the peak says how
+// many count. Where none is there, or half of them or more do not count, the runs have no peak, and
+// Peak::note says why.
 void share_ceilings(std::vector<LoadedRun>& runs);
 
 // "peak 0.2 TFLOP/s (deck)", or all peaks of the runs that have MFU; "" where none has. Published

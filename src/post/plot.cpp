@@ -174,13 +174,6 @@ std::string draw_plots(const Runs& runs, const std::string& kind, const std::str
   const std::string style = picture_style();
   for (const PlotKind& each : plot_kinds) {
     if (kind != "all" && kind != each.name) continue;
-    const auto has_one = [&](const RunView& run) { return !each.make({run}, options).empty(); };
-    if (kind == "all" && each.shows == Shows::one_run && runs.size() > max_single_runs &&
-        std::any_of(runs.begin(), runs.end(), has_one)) {
-      report += std::string(each.name) + ": --kind " + each.name + " draws it of each of the " +
-                std::to_string(runs.size()) + " runs that has the figures for it\n";
-      continue;
-    }
     std::string why_none;
     const std::vector<Picture> pictures = pictures_of(each, runs, options, &why_none);
     if (pictures.empty()) {

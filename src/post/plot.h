@@ -13,9 +13,6 @@ struct PlotOptions {
   std::string over;  // "ranks", "length"; "": that of which the runs have more values
 };
 
-// Runs that get pictures of their own (Shows::one_run) where no kind is requested by name.
-constexpr size_t max_single_runs = 8;
-
 enum class Shows {
   runs,        // each run for itself, in one picture
   comparison,  // of runs: little to see of a single one

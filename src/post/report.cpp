@@ -20,7 +20,8 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t max_rows = 300;  // of a picture's figures
+constexpr size_t max_rows = 300;     // of a picture's figures
+constexpr size_t unfolded_runs = 8;  // of which pictures of single runs (Shows::one_run) are open
 
 constexpr const char* page_style = R"(
 :root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--soft:#57606a;--line:#d0d5db;--good:#0f6b3a;--bad:#b3261e}
@@ -48,6 +49,7 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:.2rem 0 
 :root{--ink:#e7eaee;--paper:#14181d;--soft:#a9b3be;--line:#3a424c;--good:#6fdc9c;--bad:#ff9a8f}}
 @media print{:root{color-scheme:light}body{font-size:11pt}header,main{max-width:none;padding:0}
 figure,tr,.cards div{break-inside:avoid}h2{break-after:avoid}figure svg{min-width:0}.wide{overflow:visible}
+.run::details-content{content-visibility:visible}.run>summary{break-after:avoid}
 table{font-size:8pt}th,td{padding:2px 4px}.line{white-space:normal}td.num{white-space:nowrap}
 td.long,td.long:first-child{min-width:13em;white-space:normal;overflow-wrap:anywhere}.broad{page:broad}.broad table{font-size:6.5pt}.broad th,.broad td{padding:2px 3px}}
 @page broad{size:landscape}
@@ -116,9 +118,9 @@ std::string section(const std::string& heading, const std::string& content,
                          : element("section", element("h2", xml(heading)) + content, attributes);
 }
 
-std::string details(const std::string& summary, const std::string& content, bool open = false) {
-  return element("details", element("summary", xml(summary)) + content,
-                 open ? "open=\"open\"" : "");
+std::string details(const std::string& summary, const std::string& content,
+                    const std::string& attributes = "") {
+  return element("details", element("summary", xml(summary)) + content, attributes);
 }
 
 // Terms and what they are; empty ones are left out.
@@ -328,18 +330,20 @@ std::string provenance_of(const RunView& run) {
   return text;
 }
 
-// `content` of each run: by itself for one, folded for several.
+// `content` of each run from `first` on: by itself for one, folded for several.
 std::string for_each_run(const Runs& runs,
-                         const std::function<std::string(const RunView&)>& content) {
+                         const std::function<std::string(const RunView&)>& content,
+                         size_t first = 0, const std::string& attributes = "") {
   const std::vector<std::string> labels = labels_of(runs);
   std::string text;
-  for (size_t r = 0; r < runs.size(); ++r) {
+  for (size_t r = first; r < runs.size(); ++r) {
     if (runs[r].is_published()) continue;
     const std::string of_run = content(runs[r]);
     if (of_run.empty()) continue;
     text += runs.size() == 1
                 ? of_run
-                : details(labels[r] + (runs[r].counts() ? ": " + verdict_of(runs[r]) : ""), of_run);
+                : details(labels[r] + (runs[r].counts() ? ": " + verdict_of(runs[r]) : ""), of_run,
+                          attributes);
   }
   return text;
 }
@@ -361,16 +365,20 @@ std::string pictures_of(const Runs& runs, const PlotOptions& options) {
   std::string text;
   for (const PlotKind& kind : plot_kinds) {
     if (kind.shows == Shows::comparison && runs.size() == 1) continue;
-    const bool some = kind.shows == Shows::one_run && runs.size() > max_single_runs;
-    const Runs shown(runs.begin(), some ? runs.begin() + max_single_runs : runs.end());
+    const bool some = kind.shows == Shows::one_run && runs.size() > unfolded_runs;
+    const Runs shown(runs.begin(), some ? runs.begin() + unfolded_runs : runs.end());
     for (const Picture& picture : gptbench::pictures_of(kind, shown, options))
       text += figure_of(picture);
   }
-  if (runs.size() > max_single_runs)
-    text += element("p", xml("Pictures of single runs are those of the first " +
-                             std::to_string(max_single_runs) + " of " +
-                             std::to_string(runs.size()) + " runs."));
-  return text;
+  const auto folded = [&](const RunView& run) {
+    std::string figures;
+    for (const PlotKind& kind : plot_kinds)
+      if (kind.shows == Shows::one_run)
+        for (const Picture& picture : gptbench::pictures_of(kind, {run}, options))
+          figures += figure_of(picture);
+    return figures;
+  };
+  return text + for_each_run(runs, folded, unfolded_runs, "class=\"run\"");
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ double model_flops(const Summary& summary, const std::string& convention);
 // `megatron`, else model FLOPs x hardware_factor.
 double hardware_flops(const Summary& summary, const std::string& convention);
 
-// Beyond this spread of the measured GEMM ceiling a utilisation says more about the ceiling than
-// about the run, and is left out.
+// Beyond this spread of the measured GEMM ceiling, within a run or among runs, a utilisation says
+// more about the ceiling than about the run, and is left out.
 constexpr double max_ceiling_spread = 0.03;
 
 // Peak::source of single runs.

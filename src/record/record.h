@@ -124,7 +124,9 @@ struct Peak {
 // Mean over ranks of what each reaches on the model's GEMMs when all ranks run them at once.
 struct GemmCeiling {
   double tflops = 0.0;  // per device, median over this run and earlier ones; 0: not measured
-  double spread = 0.0;  // largest deviation from it in this run, as a fraction
+  // As a fraction of it: the larger of the largest deviation in this run and the distance within
+  // which more than half of the runs lie.
+  double spread = 0.0;
 };
 
 // Whether the run keeps the rules of the problem class of its deck.

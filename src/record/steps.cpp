@@ -109,6 +109,14 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[upper] : 0.5 * (values[upper - 1] + values[upper]);
 }
 
+double majority_deviation(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  const double middle = median(values);
+  for (double& value : values) value = std::abs(value / middle - 1.0);
+  sort_numbers(values);
+  return values[values.size() / 2];
+}
+
 double mean_of_smallest(double share, std::vector<double> values) {
   if (values.empty()) return 0.0;
   sort_numbers(values);
@@ -180,8 +188,8 @@ void set_figure_of_merit(Summary& summary) {
 void set_peak(Summary& summary, double tflops, const std::string& source) {
   summary.peak.tflops = tflops;
   summary.peak.source = source;
-  if (tflops <= 0.0) return;
-  if (source == peak_source::measured && summary.gemm_ceiling.spread > max_ceiling_spread) {
+  if (tflops <= 0.0 ||
+      (source == peak_source::measured && summary.gemm_ceiling.spread > max_ceiling_spread)) {
     summary.flops.mfu = summary.flops.hfu = 0.0;
     return;
   }

@@ -39,6 +39,11 @@ std::string stall_text(const CheckpointCost& cost);
 // Median; 0 for no values.
 double median(std::vector<double> values);
 
+// Smallest distance from the median, as a fraction of it, within which more than half of the values
+// lie: {100, 102, 105, 90, 150} has 3 / 102. Outliers, while they are fewer than half, change it
+// little. 0 for no values; the median must not be 0.
+double majority_deviation(std::vector<double> values);
+
 // Mean of the smallest `share` of the values, of one at least; 0 for no values. For times of steps:
 // a disturbance from outside lengthens some of them, seldom the fastest; a slower program lengthens
 // all.
@@ -61,8 +66,8 @@ constexpr double burn_in_s = 600.0;  // of steps: shorter runs say nothing of an
 // The figure of merit from the summary's time and FLOPs; 0 where no step was timed.
 void set_figure_of_merit(Summary& summary);
 
-// The peak of a device, and MFU and HFU against it; 0: not known, or the ceiling measured in its
-// place varied by more than max_ceiling_spread.
+// The peak of a device, and MFU and HFU against it. They are 0 where the peak is (not known), and
+// where the ceiling measured in its place varied by more than max_ceiling_spread.
 void set_peak(Summary& summary, double tflops, const std::string& source);
 
 }  // namespace gptbench

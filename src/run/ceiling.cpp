@@ -27,8 +27,7 @@ GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> 
   if (earlier.size() >= remembered_runs)
     earlier.erase(earlier.begin(), earlier.end() - (remembered_runs - 1));
   earlier.push_back(*std::max_element(measured.begin(), measured.end()));
-  GemmCeiling ceiling;
-  ceiling.tflops = median(earlier);
+  GemmCeiling ceiling{median(earlier), majority_deviation(earlier)};
   for (const double each : measured)
     ceiling.spread = std::max(ceiling.spread, std::abs(each / ceiling.tflops - 1.0));
   return ceiling;

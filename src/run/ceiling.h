@@ -15,7 +15,8 @@
 namespace gptbench {
 
 // measured: in this run, at least one; earlier: ceilings of earlier runs, oldest first. None (0)
-// where one of `measured` is 0.
+// where one of `measured` is 0. The spread is above max_ceiling_spread where one of `measured`
+// deviates by more from the median of the runs, or half of the runs or more do.
 GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> earlier);
 
 // Collective; on rank 0, TFLOP/s per rank, 0 where some rank has no memory for the GEMMs. Measures

@@ -82,6 +82,38 @@ TEST(ReportPage, KeysOfAReport) {
   EXPECT_FALSE(has(report_page({RunView(r)}), "Keys that were set"));
 }
 
+// A page of ten runs has the pictures of each: those of the last two folded, by the runs' names.
+TEST(ReportPage, PicturesOfManyRuns) {
+  std::vector<Record> records;
+  for (int r = 1; r <= 10; ++r) {
+    records.push_back(made_record());
+    set_key(records.back(), "run", "name", "run " + std::to_string(r));
+    records.back().summary.rate.tokens_per_s = 100.0 + r;
+  }
+  const std::string page = report_page(Runs(records.begin(), records.end()));
+  const auto count = [](const std::string& text, const std::string& what) {
+    size_t number = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++number;
+    return number;
+  };
+  const std::string map = "aria-label=\"Memory map of rank 0\" viewBox";
+  EXPECT_EQ(count(page, map), 10U);
+  const size_t ninth = page.find("<details class=\"run\">");
+  ASSERT_NE(ninth, std::string::npos);
+  const size_t tenth = page.find("<details class=\"run\">", ninth + 1);
+  ASSERT_NE(tenth, std::string::npos);
+  EXPECT_EQ(count(page, "<details class=\"run\">"), 2U);
+  EXPECT_EQ(count(page.substr(0, ninth), map), 8U);
+  const std::string of_ninth = page.substr(ninth, tenth - ninth);
+  EXPECT_TRUE(has(of_ninth, "<summary>run 9")) << of_ninth.substr(0, 200);
+  EXPECT_TRUE(has(of_ninth, ">run 9")) << of_ninth.substr(0, 2000);
+  EXPECT_EQ(count(of_ninth, map), 1U);
+  records.pop_back();
+  records.pop_back();
+  EXPECT_FALSE(has(report_page(Runs(records.begin(), records.end())), "class=\"run\">"));
+}
+
 // A table of a thousand figures is none that is read.
 TEST(ReportPage, LongTablesOfAReportAreFiles) {
   Record r = made_record();

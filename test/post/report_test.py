@@ -45,11 +45,17 @@ def check_static(path):
     check(not re.search(r"@import|url\((?!#)", text), f"{path}: a style loads something")
     check("\x1b" not in text, f"{path}: control characters")
     pictures = [e.get("aria-label") for e in page.iter("svg")]
-    single = path.stem != "three"
+    single = path.stem in ("one", "two")
+    runs = {"three": 3, "ten": 10}.get(path.stem, 1)
+    check(pictures.count("Memory map of rank 0") == runs, f"{path}: not {runs} memory maps")
+    folded = [[e.get("aria-label") for e in run.iter("svg")] for run in page.iter("details") if run.get("class") == "run"]
+    expected = [["Memory map of rank 0"], ["Timeline of one step", "Memory map of rank 0"]]
+    check(folded == (expected if path.stem == "ten" else []), f"{path}: folded: {folded}")
     for title in TITLES + ([] if single else COMPARISONS):
         check(title in pictures, f"{path}: no picture '{title}'")
-    if path.stem == "two":
+    if path.stem != "one":
         check("Timeline of one step" in pictures, f"{path}: no timeline")
+    if path.stem == "two":
         check(any(os.environ["GPTBENCH_TEST_NAME"] in (e.text or "") for e in page.iter("h1")),
               f"{path}: the run's name is not its heading")
     for svg in page.iter("svg"):
@@ -191,12 +197,17 @@ FIRST_CELL = "document.querySelector('tbody td').offsetWidth"
 def check_table(browser, path):
     browser.call("Emulation.setDeviceMetricsOverride", width=1000, height=800, deviceScaleFactor=1, mobile=False)
     browser.open(path)
+    seen, folded = browser.value(FOLDED)
+    check(seen == 0 and (folded > 0) == (path.name == "ten.html"), f"{path}: {seen} of {folded} folded pictures are open")
     lines = browser.value(LINES_OF_LAYOUTS)
     check(all(number == 1 for number in lines), f"{path}: layouts on {lines} lines")
     if path.name == "one.html":
         check(lines, f"{path}: no layout")
         check(browser.value(FIRST_CELL) < 100, f"{path}: the name 'made' takes {browser.value(FIRST_CELL)} px")
 
+
+# Folded pictures of runs that can be seen, and all of them.
+FOLDED = "(all => [all.filter(e => e.checkVisibility()).length, all.length])([...document.querySelectorAll('.run figure')])"
 
 PAPER, LANDSCAPE = 718, 1047  # pixels: 19 and 27.7 cm, A4 with margins of 1 cm
 
@@ -214,6 +225,9 @@ def check_print(browser, path):
     browser.call("Emulation.setEmulatedMedia", media="print",
                  features=[{"name": "prefers-color-scheme", "value": "dark"}])
     browser.open(path)
+    if browser.value("CSS.supports('selector(::details-content)')"):
+        seen, folded = browser.value(FOLDED)
+        check(seen == folded, f"{at}: {seen} of {folded} folded pictures are open")
     browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
     for width, broad in ((PAPER, "none"), (LANDSCAPE, "")):
         browser.call("Emulation.setDeviceMetricsOverride", width=width, height=1000, deviceScaleFactor=1,

@@ -1,6 +1,6 @@
 #!/bin/bash
-# report_test.sh WRITE_MADE_RECORD [browser]: reports of one run and of three, one of them with a
-# hostile name and a trace, checked by report_test.py.
+# report_test.sh WRITE_MADE_RECORD [browser]: reports of one run, of three, one of them with a
+# hostile name and a trace, and of ten, of which that is the last; checked by report_test.py.
 set -eu
 here=$(dirname "$0")
 if [ -z "${GPTPOST:-}" ] || [ ! -x "$GPTPOST" ]; then
@@ -22,8 +22,9 @@ END
 "$GPTPOST" report -o one.html one/result.h5
 "$GPTPOST" report -o two.html two/result.h5
 "$GPTPOST" report -o three.html one/result.h5 two/result.h5 three/result.h5
+"$GPTPOST" report -o ten.html {one,three}/result.h5{,,,} three/result.h5 two/result.h5
 if "$GPTPOST" report -o none/one.html one/result.h5 2>err; then
   echo "a report that could not be written went unnoticed"
   exit 1
 fi
-GPTBENCH_TEST_NAME=$name python3 "$here/report_test.py" "${2:-static}" one.html two.html three.html
+GPTBENCH_TEST_NAME=$name python3 "$here/report_test.py" "${2:-static}" one.html two.html three.html ten.html

@@ -68,16 +68,16 @@ double spread(const std::vector<double>& values) {
          *std::min_element(values.begin(), values.end());
 }
 
-// Three runs of 1.444, 1.466 and 1.427 s, whose ceilings were 0.0373, 0.0454 and 0.0413: MFU of
-// 74.3, 60.1 and 67.9 % by a ceiling each, 67.1, 66.1 and 67.9 % by the median one.
+// Three runs of 1.444, 1.466 and 1.427 s, whose ceilings were 0.0373, 0.0418 and 0.0413: MFU of
+// 74.3, 65.3 and 67.9 % by a ceiling each, 67.1, 66.1 and 67.9 % by the median one.
 TEST(Trials, MfuOfEqualRunsSpreadsNoMoreThanTheirTimes) {
-  std::vector<LoadedRun> runs = {timed(1.444, 0.0373), timed(1.466, 0.0454), timed(1.427, 0.0413)};
+  std::vector<LoadedRun> runs = {timed(1.444, 0.0373), timed(1.466, 0.0418), timed(1.427, 0.0413)};
   const auto mfu = [&] {
     std::vector<double> all;
     for (const LoadedRun& run : runs) all.push_back(run.record.summary.flops.mfu);
     return all;
   };
-  EXPECT_GT(spread(mfu()), 1.2);
+  EXPECT_GT(spread(mfu()), 1.1);
   share_ceilings(runs);
   EXPECT_LE(spread(mfu()), 1.466 / 1.427 * (1.0 + 1e-12));
   EXPECT_EQ(column(views(runs), "MFU (%)"), (std::vector<std::string>{"67.1", "66.1", "67.9"}));
@@ -125,13 +125,13 @@ TEST(Trials, MfuIsJudgedByTheConventionThatATablePrints) {
   EXPECT_TRUE(native_tables(views(runs)).at(0).warnings.empty());
 }
 
-// tp=2 in 1.00 s against dp=2 in 1.05 s, with 27 % less MFU by a ceiling each.
+// tp=2 in 1.00 s against dp=2 in 1.05 s, with 20 % less MFU by a ceiling each.
 TEST(Trials, SpeedMfuAndPicturesOrderRunsAlike) {
-  std::vector<LoadedRun> runs = {timed(1.05, 0.040), timed(1.00, 0.0575), timed(1.10, 0.045)};
+  std::vector<LoadedRun> runs = {timed(1.05, 0.044), timed(1.00, 0.0575), timed(1.10, 0.045)};
   set_key(runs[1].record, "parallel", "tensor_parallel", int64_t{2});
   set_key(runs[1].record, "parallel", "data_parallel", int64_t{1});
   set_key(runs[2].record, "parallel", "zero_stage", int64_t{3});
-  EXPECT_LT(runs[1].record.summary.flops.mfu, 0.75 * runs[0].record.summary.flops.mfu);
+  EXPECT_LT(runs[1].record.summary.flops.mfu, 0.81 * runs[0].record.summary.flops.mfu);
   share_ceilings(runs);
   const Runs view = views(runs);
   const std::vector<size_t> slow_to_fast = {2, 0, 1};

@@ -200,6 +200,9 @@ TEST(Steps, AnOddCountHasAStepInTheMiddle) {
   EXPECT_EQ(r.summary.rate.sec_per_it, 4.0);
   EXPECT_EQ(r.summary.timed_steps, 5);
   EXPECT_EQ(median({}), 0.0);
+  EXPECT_EQ(majority_deviation({}), 0.0);
+  EXPECT_DOUBLE_EQ(majority_deviation({100.0, 101.0, 104.0, 90.0, 150.0}), 104.0 / 101.0 - 1.0);
+  EXPECT_DOUBLE_EQ(majority_deviation({96.0, 104.0}), 1.04 - 1.0);
   EXPECT_EQ(median({NAN, 2.0, 1.0}), 2.0);  // what is no number counts as the largest
 }
 

@@ -14,11 +14,20 @@
 namespace gptbench {
 namespace {
 
-// The median of three runs is 100; of what this run measured, 98 deviates more from it.
+// The median of three runs is 100; of what this run measured, 98 deviates more from it than 101
+// does, and further than two of the three runs.
 TEST(Ceiling, IsTheMedianOfRunsAndItsSpreadThatOfThisRun) {
   const GemmCeiling ceiling = ceiling_of({98.0, 101.0}, {100.0, 90.0});
   EXPECT_EQ(ceiling.tflops, 100.0);
   EXPECT_NEAR(ceiling.spread, 0.02, 1e-12);
+}
+
+// This run is the median of five, of which the others are 6 % off or more; of six runs three agree,
+// which are not more than half; of five runs three do.
+TEST(Ceiling, VariesWhereRunsDisagree) {
+  EXPECT_NEAR(ceiling_of({100.0}, {94.0, 106.0, 93.0, 107.0}).spread, 0.06, 1e-12);
+  EXPECT_NEAR(ceiling_of({100.0}, {94.0, 106.0, 100.0, 107.0, 100.0}).spread, 0.06, 1e-12);
+  EXPECT_EQ(ceiling_of({100.0}, {94.0, 106.0, 100.0, 100.0}).spread, 0.0);
 }
 
 // One outlier among earlier runs changes neither.
