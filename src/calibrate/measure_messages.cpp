@@ -60,6 +60,7 @@ class Exchange {
   }
   // A collective that is in flight when this returns.
   void start(OpKind kind, int64_t count) {
+    if (communicator_ == nullptr) return;
     communicator_->enqueue(*queue_, {kind, kind == OpKind::all_reduce ? in_ : out_, in_,
                                      own(kind, count), DType::f32});
   }
@@ -135,44 +136,76 @@ class Exchange {
   int64_t written_ = 0;  // elements of in_
 };
 
+// Collective. The group of this rank along `axis` of a grid of the ranks that exchange messages;
+// null on one that waits.
+std::unique_ptr<Communicator> communicator_of(MpiWorld& world, Plan plan, const MessageRanks& ranks,
+                                              const Grid& grid, Axis axis) {
+  plan.grid = grid;
+  plan.rank = ranks.rank;
+  return make_communicator(world, plan, axis);
+}
+
+Grid flat_grid(const MessageRanks& ranks) {
+  Grid flat;
+  flat.data = ranks.size();
+  return flat;
+}
+
 }  // namespace
 
-std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t ranks_per_node) {
-  Grid flat;
-  flat.data = ranks;
-  if (ranks == 1) return {};
-  if (nodes == 1) return {{flat, Axis::data, all_kinds}};
+MessageRanks message_ranks(const std::vector<int64_t>& node_sizes, int64_t node,
+                           int64_t node_rank) {
+  std::vector<int64_t> largest_first = node_sizes;
+  std::sort(largest_first.rbegin(), largest_first.rend());
+  MessageRanks ranks;
+  ranks.per_node = largest_first[largest_first.size() > 1 ? 1 : 0];
+  const auto nodes_before = [&](auto end) {
+    return std::count_if(node_sizes.begin(), end,
+                         [&](int64_t size) { return size >= ranks.per_node; });
+  };
+  ranks.nodes = nodes_before(node_sizes.end());
+  const auto own = node_sizes.begin() + node;
+  const bool waits = *own < ranks.per_node || node_rank >= ranks.per_node;
+  ranks.rank = waits ? -1 : nodes_before(own) * ranks.per_node + node_rank;
+  return ranks;
+}
+
+std::vector<AxisMessages> default_messages(const MessageRanks& ranks) {
+  if (ranks.size() == 1) return {};
+  if (ranks.nodes == 1) return {{flat_grid(ranks), Axis::data, all_kinds}};
   Grid grid;
-  grid.tensor = ranks_per_node;
-  grid.data = nodes;
+  grid.tensor = ranks.per_node;
+  grid.data = ranks.nodes;
   std::vector<AxisMessages> all = {{grid, Axis::data, all_kinds}};
-  if (ranks_per_node > 1) {
+  if (ranks.per_node > 1) {
     all.insert(all.begin(), {grid, Axis::tensor, all_kinds});
     all.push_back({grid, Axis::world, all_kinds});
   }
   return all;
 }
 
-std::vector<AxisMessages> with_groups_of_links(std::vector<AxisMessages> axes, int64_t ranks,
-                                               int64_t nodes, int64_t ranks_per_node) {
-  if (nodes == 1) return axes;
+std::vector<AxisMessages> with_groups_of_links(std::vector<AxisMessages> axes,
+                                               const MessageRanks& ranks) {
+  if (ranks.nodes == 1) return axes;
   const auto is_within = [&](const AxisMessages& each) {
-    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks_per_node);
+    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks.per_node);
     return shape.ranks > 1 && shape.nodes() == 1;
   };
   const auto is_between = [&](const AxisMessages& each) {
-    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks_per_node);
+    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks.per_node);
     return shape.nodes() > 1 && shape.per_node == 1;
   };
   const bool has_within = std::any_of(axes.begin(), axes.end(), is_within),
              has_between = std::any_of(axes.begin(), axes.end(), is_between);
-  for (const AxisMessages& each : default_messages(ranks, nodes, ranks_per_node))
+  for (const AxisMessages& each : default_messages(ranks))
     if ((is_within(each) && !has_within) || (is_between(each) && !has_between))
       axes.push_back(each);
   return axes;
 }
 
-std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan) {
+std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan,
+                                      const MessageRanks& ranks) {
+  if (ranks.size() < world.size()) return default_messages(ranks);
   std::array<std::array<bool, num_op_kinds>, num_axes> used{};
   for (const Op& op : plan.ops)
     if (is_message(op.kind)) {
@@ -187,17 +220,15 @@ std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan) {
         messages.kinds.push_back(kind);
     if (!messages.kinds.empty() && plan.grid.size_of(messages.axis) > 1) all.push_back(messages);
   }
-  return with_groups_of_links(std::move(all), world.size(), world.num_nodes(),
-                              world.max(world.node_size()));
+  return with_groups_of_links(std::move(all), ranks);
 }
 
 MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& plan,
-                                const AxisMessages& messages, int64_t room_bytes, double seconds,
-                                Calibration& result) {
-  Plan own = plan;
-  own.grid = messages.grid;
-  const std::unique_ptr<Communicator> communicator = make_communicator(world, own, messages.axis);
-  const GroupShape shape = shape_of(own.grid, 0, messages.axis, world.max(world.node_size()));
+                                const MessageRanks& ranks, const AxisMessages& messages,
+                                int64_t room_bytes, double seconds, Calibration& result) {
+  const std::unique_ptr<Communicator> communicator =
+      communicator_of(world, plan, ranks, messages.grid, messages.axis);
+  const GroupShape shape = shape_of(messages.grid, 0, messages.axis, ranks.per_node);
   int64_t largest = largest_message_bytes;
   while (4 * largest > room_bytes && largest > smallest_message_bytes) largest /= 2;
   largest = world.min(largest);
@@ -253,8 +284,9 @@ int64_t count_wrong(Device& device, Queue& queue, const float* array, int64_t co
   return wrong;
 }
 
-LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan, ComputeType type,
-                        int64_t room_bytes, double seconds, Calibration& result) {
+LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan,
+                        const MessageRanks& ranks, ComputeType type, int64_t room_bytes,
+                        double seconds, Calibration& result) {
   // Long enough to be told from the scatter of GEMMs beside it.
   const bool is_accelerator = device.info().kind == DeviceKind::cuda;
   const int64_t bytes = (is_accelerator ? 256 : 16) * MiB, count = bytes / element_bytes;
@@ -263,7 +295,8 @@ LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan, Compu
   constexpr int64_t rates = 3;
   TimeShare share(world, seconds, rates);
   if (2 * bytes + 4 * (2 * R * C + C * C) > room_bytes) return {rates, 0.0};
-  const std::unique_ptr<Communicator> communicator = make_communicator(world, plan, Axis::world);
+  const std::unique_ptr<Communicator> communicator =
+      communicator_of(world, plan, ranks, flat_grid(ranks), Axis::world);
   Exchange exchange(device, communicator.get(), bytes);
   if (!world.all(exchange.has_memory()))
     throw AgreedError(Exit::out_of_memory, "calibration: no memory for messages");
