@@ -304,15 +304,15 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
   phases.run("rounds of GEMMs", round_weight, [&](double s) { return bench.rounds(main.type, s); });
   if (!axes.empty())
     phases.run("GEMMs beside messages", overlap_weight, [&](double s) {
-      return measure_overlap(world, device, main.plan, setup.ranks, main.type, room, s,
+      return measure_overlap(world, device, setup.config, setup.ranks, main.type, room, s,
                              measured.calibration);
     });
   for (const AxisMessages& axis : axes) {
     const std::string where = printed("messages along axis %s, %lld ranks", name_of(axis.axis),
                                       static_cast<long long>(axis.grid.size_of(axis.axis)));
     phases.run(where, axis_weight, [&](double s) {
-      const MessageOutcome outcome = measure_messages(
-          world, device, types.front().plan, setup.ranks, axis, room, s, measured.calibration);
+      const MessageOutcome outcome = measure_messages(world, device, setup.config, setup.ranks,
+                                                      axis, room, s, measured.calibration);
       measured.wrong += outcome.wrong;
       return outcome.left_out;
     });

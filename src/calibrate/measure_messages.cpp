@@ -21,6 +21,13 @@ const std::vector<OpKind> all_kinds = {OpKind::all_reduce, OpKind::reduce_scatte
 constexpr int64_t element_bytes = 4;         // f32
 constexpr int64_t latency_bytes = 64 * KiB;  // that take about as long as the shortest message
 
+// The place next to `place` in a group of so many ranks; -1: none. Places 0 and 1, 2 and 3, ... are
+// neighbours.
+int64_t neighbour_of(int64_t place, int64_t size) {
+  const int64_t other = place % 2 == 0 ? place + 1 : place - 1;
+  return other < size ? other : -1;
+}
+
 // Two arrays of a group's messages, and the calls that use them.
 class Exchange {
  public:
@@ -108,11 +115,8 @@ class Exchange {
     queue_->wait(*event_);
   }
 
-  // The neighbour's place; -1: none. Places 0 and 1, 2 and 3, ... are neighbours.
   int peer() const {
-    const auto place = static_cast<int>(communicator_->rank());
-    const int other = place % 2 == 0 ? place + 1 : place - 1;
-    return other < communicator_->size() ? other : -1;
+    return static_cast<int>(neighbour_of(communicator_->rank(), communicator_->size()));
   }
 
   // There and back: the even place sends first.
@@ -136,13 +140,34 @@ class Exchange {
   int64_t written_ = 0;  // elements of in_
 };
 
-// Collective. The group of this rank along `axis` of a grid of the ranks that exchange messages;
-// null on one that waits.
-std::unique_ptr<Communicator> communicator_of(MpiWorld& world, Plan plan, const MessageRanks& ranks,
-                                              const Grid& grid, Axis axis) {
-  plan.grid = grid;
+// A plan of nothing but these messages, of which NCCL learns whom to connect.
+Plan plan_of(const Config& config, const MessageRanks& ranks, const AxisMessages& messages) {
+  Plan plan;
+  plan.config = config;
+  plan.grid = messages.grid;
   plan.rank = ranks.rank;
-  return make_communicator(world, plan, axis);
+  const int64_t neighbour =
+      neighbour_of(plan.grid.place_of(plan.rank, messages.axis), plan.grid.size_of(messages.axis));
+  for (const OpKind each : messages.kinds) {
+    const bool is_send = each == OpKind::send;
+    if (is_send && neighbour < 0) continue;
+    for (const OpKind kind : {each, is_send ? OpKind::receive : each}) {
+      Op& op = plan.ops.emplace_back();
+      op.kind = kind;
+      op.axis = messages.axis;
+      MessageSize size;
+      size.peer = static_cast<int32_t>(neighbour);
+      op.size = size;
+    }
+  }
+  return plan;
+}
+
+// Collective. The group of this rank along the axis; null on one that waits.
+std::unique_ptr<Communicator> communicator_of(MpiWorld& world, const Config& config,
+                                              const MessageRanks& ranks,
+                                              const AxisMessages& messages) {
+  return make_communicator(world, plan_of(config, ranks, messages), messages.axis);
 }
 
 Grid flat_grid(const MessageRanks& ranks) {
@@ -223,11 +248,11 @@ std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan,
   return with_groups_of_links(std::move(all), ranks);
 }
 
-MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& plan,
+MessageOutcome measure_messages(MpiWorld& world, Device& device, const Config& config,
                                 const MessageRanks& ranks, const AxisMessages& messages,
                                 int64_t room_bytes, double seconds, Calibration& result) {
   const std::unique_ptr<Communicator> communicator =
-      communicator_of(world, plan, ranks, messages.grid, messages.axis);
+      communicator_of(world, config, ranks, messages);
   const GroupShape shape = shape_of(messages.grid, 0, messages.axis, ranks.per_node);
   int64_t largest = largest_message_bytes;
   while (4 * largest > room_bytes && largest > smallest_message_bytes) largest /= 2;
@@ -284,7 +309,7 @@ int64_t count_wrong(Device& device, Queue& queue, const float* array, int64_t co
   return wrong;
 }
 
-LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan,
+LeftOut measure_overlap(MpiWorld& world, Device& device, const Config& config,
                         const MessageRanks& ranks, ComputeType type, int64_t room_bytes,
                         double seconds, Calibration& result) {
   // Long enough to be told from the scatter of GEMMs beside it.
@@ -296,7 +321,7 @@ LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan,
   TimeShare share(world, seconds, rates);
   if (2 * bytes + 4 * (2 * R * C + C * C) > room_bytes) return {rates, 0.0};
   const std::unique_ptr<Communicator> communicator =
-      communicator_of(world, plan, ranks, flat_grid(ranks), Axis::world);
+      communicator_of(world, config, ranks, {flat_grid(ranks), Axis::world, {OpKind::all_reduce}});
   Exchange exchange(device, communicator.get(), bytes);
   if (!world.all(exchange.has_memory()))
     throw AgreedError(Exit::out_of_memory, "calibration: no memory for messages");

@@ -54,9 +54,9 @@ struct MessageOutcome {
 
 // Collective. Messages of 8 bytes to 256 MiB (of room_bytes, where that is less), in powers of two.
 // Each is checked once, element by element: of ones, an all-reduce or reduce-scatter makes the
-// number of ranks, the others leave ones. Appends to `result` on rank 0. `plan`: of this rank, for
-// its device.
-MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& plan,
+// number of ranks, the others leave ones. Appends to `result` on rank 0. `config`: with the library
+// of messages that make_device() selected.
+MessageOutcome measure_messages(MpiWorld& world, Device& device, const Config& config,
                                 const MessageRanks& ranks, const AxisMessages& messages,
                                 int64_t room_bytes, double seconds, Calibration& result);
 
@@ -67,7 +67,7 @@ int64_t count_wrong(Device& device, Queue& queue, const float* array, int64_t co
 // Collective, of two and more ranks. GEMMs of `type` on all ranks, an all-reduce of those that
 // exchange messages, and both at the same time, as the engine issues them: the message first,
 // driven between GEMMs. Appends to `result` on rank 0; returns which of the three were left out.
-LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan,
+LeftOut measure_overlap(MpiWorld& world, Device& device, const Config& config,
                         const MessageRanks& ranks, ComputeType type, int64_t room_bytes,
                         double seconds, Calibration& result);
 

@@ -110,8 +110,9 @@ TEST(MeasureMessages, OfSomeRanks) {
     const std::vector<AxisMessages> axes = default_messages(ranks);
     ASSERT_EQ(names(axes), "data 3");
     Calibration result;
-    const MessageOutcome outcome = measure_messages(world, *device, plan_of(world), ranks, axes[0],
-                                                    /*room_bytes=*/128, /*seconds=*/1e5, result);
+    const MessageOutcome outcome =
+        measure_messages(world, *device, plan_of(world).config, ranks, axes[0],
+                         /*room_bytes=*/128, /*seconds=*/1e5, result);
     EXPECT_EQ(outcome.wrong, 0);
     EXPECT_EQ(outcome.left_out.items, 0);
     // Of 3 and 6 elements.

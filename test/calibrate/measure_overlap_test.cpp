@@ -21,9 +21,8 @@ class Overlap : public ::testing::Test {
   LeftOut measure(int64_t room_bytes, int64_t first = 0) {
     Config config = resolve(parse_deck("deck", "&run device = 'host' /", {}), world_.size());
     config.run.comm = CommLibrary::mpi;
-    const Plan plan = make_plan(config, world_.size(), world_.rank());
     const MessageRanks ranks{1, world_.size() - first, world_.rank() - first};
-    return measure_overlap(world_, *device_, plan, ranks, ComputeType::fp32, room_bytes, time_s,
+    return measure_overlap(world_, *device_, config, ranks, ComputeType::fp32, room_bytes, time_s,
                            result_);
   }
 
