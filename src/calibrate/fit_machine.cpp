@@ -416,7 +416,7 @@ class Fit {
     fit_tier(
         "between", facts_.nodes > 1 ? "between nodes" + some : "one node",
         [](const MessageRate& rate) { return rate.nodes() > 1 && rate.per_node == 1; }, ranks,
-        ranks * fitted_.machine.within_gb_per_s);
+        static_cast<double>(facts_.ranks_per_node) * fitted_.machine.within_gb_per_s);
   }
 
   // What the links leave of each measured message.
