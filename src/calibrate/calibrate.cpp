@@ -127,44 +127,35 @@ struct CalibrationSetup {
   MemoryOffer memory;  // before anything was allocated
   std::vector<TypeCases> types;
   std::vector<AxisMessages> axes;
+  std::vector<int64_t> node_sizes;  // ranks of each node
+  MessageRanks ranks;               // that exchange the messages of `axes`
   double limit_s = 0.0;
   bool has_deck = false;
 };
 
-// Collective. Ranks of each node, Q. Throws unless node n holds ranks n Q to (n + 1) Q - 1: what is
-// within a node and what is between nodes is told from the places in a grid, as in a projection,
-// and only nodes with as many ranks make groups of one rank of each.
-int64_t checked_ranks_per_node(MpiWorld& world) {
-  const int64_t per_node = world.max(world.node_size()), node = world.rank() / per_node;
-  const auto refuse = [](const std::string& what) {
-    throw Error(Exit::usage,
-                "calibration: " + what +
-                    "; ranks must fill one node after the other, as mpirun --map-by core and srun "
-                    "--distribution=block place them, with the same number on each");
-  };
-  agreed(world, [&] {
-    if (world.node() != node)
-      refuse(
-          printed("rank %lld is on node %lld, but with %lld ranks per node it belongs on node %lld",
-                  static_cast<long long>(world.rank()), static_cast<long long>(world.node()),
-                  static_cast<long long>(per_node), static_cast<long long>(node)));
-  });
-  agreed(world, [&] {
-    if (world.node_size() != per_node)
-      refuse(printed("the last node holds %lld of the %lld ranks that other nodes hold",
-                     static_cast<long long>(world.node_size()), static_cast<long long>(per_node)));
-  });
-  return per_node;
+// How many ranks exchange messages, and why not all; "" where all do.
+std::string some_ranks_text(const CalibrationSetup& setup, int64_t all) {
+  const MessageRanks& ranks = setup.ranks;
+  if (ranks.size() == all) return "";
+  const auto [fewest, most] = std::minmax_element(setup.node_sizes.begin(), setup.node_sizes.end());
+  return printed(
+      "%lld of %lld ranks exchange messages, %lld on each of %lld nodes: nodes hold %lld to "
+      "%lld%s",
+      static_cast<long long>(ranks.size()), static_cast<long long>(all),
+      static_cast<long long>(ranks.per_node), static_cast<long long>(ranks.nodes),
+      static_cast<long long>(*fewest), static_cast<long long>(*most),
+      setup.has_deck ? ", and the deck's groups need all; groups are those without a deck" : "");
 }
 
 // Collective. With the deck of the command line, or the default one.
 CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
-  const int64_t ranks_per_node = checked_ranks_per_node(world);
   const bool has_deck = !line.deck.empty();
   CommandLine named = line;
   if (!has_deck) named.deck = "(default deck of --calibrate)";
   CalibrationSetup setup;
   setup.has_deck = has_deck;
+  setup.node_sizes = world.node_sizes();
+  setup.ranks = message_ranks(setup.node_sizes, world.node(), world.node_rank());
   setup.deck = read_deck_once(world, named, has_deck ? "" : default_deck(world.size()));
   if (has_deck) setup.deck.config.run.name += "-calibration";
   agreed(world, [&] {
@@ -188,8 +179,8 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
     for (const Precision type : types_of(*setup.device, setup.config, has_deck))
       setup.types.push_back(cases_of(setup.config, type, world, *setup.device, has_deck));
   });
-  setup.axes = has_deck ? messages_of(world, setup.types.front().plan)
-                        : default_messages(world.size(), world.num_nodes(), ranks_per_node);
+  setup.axes = has_deck ? messages_of(world, setup.types.front().plan, setup.ranks)
+                        : default_messages(setup.ranks);
   return setup;
 }
 
@@ -228,16 +219,17 @@ int64_t room_of(MpiWorld& world, const Device& device) {
   return world.min(device.memory_offer().available_bytes / 2 / sharers);
 }
 
-NodeFacts facts_of(const MpiWorld& world, const CalibrationSetup& setup) {
+NodeFacts facts_of(const CalibrationSetup& setup) {
   const Device& device = *setup.device;
   const MemoryOffer& before = setup.memory;
   NodeFacts facts;
   facts.is_accelerator = device.info().kind == DeviceKind::cuda;
   facts.fuses = device_traits(device.info().kind).fuses;
-  facts.ranks_per_node = world.node_size();
-  facts.nodes = world.num_nodes();
+  facts.ranks_per_node = *std::max_element(setup.node_sizes.begin(), setup.node_sizes.end());
+  facts.nodes = setup.ranks.nodes;
+  facts.message_ranks = setup.ranks.per_node;
   facts.threads = device.info().num_threads;
-  const double sharers = facts.is_accelerator ? 1.0 : static_cast<double>(world.node_size());
+  const double sharers = facts.is_accelerator ? 1.0 : static_cast<double>(facts.ranks_per_node);
   facts.memory_bytes = static_cast<double>(before.total_bytes) / sharers;
   facts.reserve_bytes = facts.is_accelerator
                             ? static_cast<double>(before.total_bytes - before.available_bytes)
@@ -254,6 +246,7 @@ struct Measured {
   LeftOut left_out;
   double sufficient_s = 0.0;  // limit in which all would have been measured, roughly
   bool has_deck = false;
+  std::string some_ranks;  // some_ranks_text()
   int64_t wrong = 0;
   int64_t signal = 0;  // that ended the calibration early; 0: none; the same on all ranks
   bool fits = false;   // can_fit(); the same on all ranks
@@ -289,6 +282,8 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
   Phases phases(world, console, setup.limit_s, weights);
   Measured measured;
   measured.has_deck = setup.has_deck;
+  measured.some_ranks = some_ranks_text(setup, world.size());
+  if (!measured.some_ranks.empty()) console.say(hanging("", measured.some_ranks));
   const int64_t room = room_of(world, device);
   KernelBench bench(world, device, room, measured.calibration);
   phases.run("memory and launches", machine_weight, [&](double s) { return bench.machine(s); });
@@ -309,14 +304,15 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
   phases.run("rounds of GEMMs", round_weight, [&](double s) { return bench.rounds(main.type, s); });
   if (!axes.empty())
     phases.run("GEMMs beside messages", overlap_weight, [&](double s) {
-      return measure_overlap(world, device, main.plan, main.type, room, s, measured.calibration);
+      return measure_overlap(world, device, setup.config, setup.ranks, main.type, room, s,
+                             measured.calibration);
     });
   for (const AxisMessages& axis : axes) {
     const std::string where = printed("messages along axis %s, %lld ranks", name_of(axis.axis),
                                       static_cast<long long>(axis.grid.size_of(axis.axis)));
     phases.run(where, axis_weight, [&](double s) {
-      const MessageOutcome outcome =
-          measure_messages(world, device, types.front().plan, axis, room, s, measured.calibration);
+      const MessageOutcome outcome = measure_messages(world, device, setup.config, setup.ranks,
+                                                      axis, room, s, measured.calibration);
       measured.wrong += outcome.wrong;
       return outcome.left_out;
     });
@@ -382,7 +378,9 @@ std::string reason_of(const Measured& measured) {
         "these sizes; use fewer ranks per node or a smaller deck; measurements left "
         "out: %lld",
         static_cast<long long>(measured.left_out.items));
-  return left_out_text(measured);
+  const std::string left_out = left_out_text(measured);
+  return measured.some_ranks + (measured.some_ranks.empty() || left_out.empty() ? "" : "; ") +
+         left_out;
 }
 
 // A warning where the profile stands on less than half of what was to be measured, or is none.
@@ -408,6 +406,7 @@ std::string profile_of(const FittedProfile& fitted, const NodeFacts& node, const
   return "! Profile of " + node.reported + " (" + device.info().description + "),\n! measured on " +
          date_utc + " by gptbench --calibrate on " + std::to_string(ranks) +
          " ranks. Keys: input/profiles.md.\n" +
+         (measured.some_ranks.empty() ? "" : comment_lines(measured.some_ranks)) +
          (completeness_text.empty() ? "" : comment_lines(completeness_text)) +
          profile_text(fitted.machine, fitted.software, fitted.comments);
 }
@@ -450,7 +449,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   agreed(world, [&] {
     if (world.rank() != 0) return;
     const Plan& plan = setup.types.front().plan;
-    const NodeFacts node = facts_of(world, setup);
+    const NodeFacts node = facts_of(setup);
     FittedProfile fitted;  // none of what was cut short
     if (whole) fitted = fit_machine(measured.calibration, node);
 

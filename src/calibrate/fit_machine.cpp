@@ -403,15 +403,20 @@ class Fit {
 
   void fit_links() {
     fit_tier(
-        "within", facts_.ranks_per_node > 1 ? "within a node" : "one rank per node",
+        "within", facts_.message_ranks > 1 ? "within a node" : "one rank per node",
         [](const MessageRate& rate) { return rate.nodes() == 1 && rate.ranks > 1; }, 1.0,
         memory_rate_ / 1e9);
-    const auto ranks = static_cast<double>(facts_.ranks_per_node);
+    const auto ranks = static_cast<double>(facts_.message_ranks);
+    const std::string some =
+        facts_.message_ranks < facts_.ranks_per_node
+            ? printed(", %lld of %lld ranks per node", static_cast<long long>(facts_.message_ranks),
+                      static_cast<long long>(facts_.ranks_per_node))
+            : "";
     // Groups of one rank per node send at the same time through the node's links.
     fit_tier(
-        "between", facts_.nodes > 1 ? "between nodes" : "one node",
+        "between", facts_.nodes > 1 ? "between nodes" + some : "one node",
         [](const MessageRate& rate) { return rate.nodes() > 1 && rate.per_node == 1; }, ranks,
-        ranks * fitted_.machine.within_gb_per_s);
+        static_cast<double>(facts_.ranks_per_node) * fitted_.machine.within_gb_per_s);
   }
 
   // What the links leave of each measured message.
@@ -421,7 +426,7 @@ class Fit {
     for (const MessageRate& rate : calibration_.messages) {
       const auto bytes = static_cast<double>(rate.bytes);
       const GroupShape group{rate.ranks, rate.per_node,
-                             std::max<int64_t>(1, facts_.ranks_per_node / rate.per_node)};
+                             std::max<int64_t>(1, facts_.message_ranks / rate.per_node)};
       if (rate.op == spec_of(OpKind::send).name) {
         // Neighbours are places 0 and 1, 2 and 3, ... Where a node holds an odd number of places,
         // only some of them share a node; the time is that of the slowest.

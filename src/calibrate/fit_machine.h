@@ -12,8 +12,10 @@ namespace gptbench {
 // Facts that a profile states beside rates.
 struct NodeFacts {
   bool is_accelerator = false;
-  bool fuses = false;  // the device's kernels do what Software::fuses means
-  int64_t ranks_per_node = 1, nodes = 1, threads = 1;
+  bool fuses = false;                    // the device's kernels do what Software::fuses means
+  int64_t ranks_per_node = 1;            // of the node that has most
+  int64_t nodes = 1, message_ranks = 1;  // that exchanged messages, and ranks on each that did
+  int64_t threads = 1;
   double memory_bytes = 0.0, reserve_bytes = 0.0;  // of a device, or a rank's share of a host
   DeviceData sheet;                                // of a known accelerator; else without a name
   std::string reported;                            // name of the device as its driver has it

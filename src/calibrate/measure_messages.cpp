@@ -21,6 +21,13 @@ const std::vector<OpKind> all_kinds = {OpKind::all_reduce, OpKind::reduce_scatte
 constexpr int64_t element_bytes = 4;         // f32
 constexpr int64_t latency_bytes = 64 * KiB;  // that take about as long as the shortest message
 
+// The place next to `place` in a group of so many ranks; -1: none. Places 0 and 1, 2 and 3, ... are
+// neighbours.
+int64_t neighbour_of(int64_t place, int64_t size) {
+  const int64_t other = place % 2 == 0 ? place + 1 : place - 1;
+  return other < size ? other : -1;
+}
+
 // Two arrays of a group's messages, and the calls that use them.
 class Exchange {
  public:
@@ -60,6 +67,7 @@ class Exchange {
   }
   // A collective that is in flight when this returns.
   void start(OpKind kind, int64_t count) {
+    if (communicator_ == nullptr) return;
     communicator_->enqueue(*queue_, {kind, kind == OpKind::all_reduce ? in_ : out_, in_,
                                      own(kind, count), DType::f32});
   }
@@ -107,11 +115,8 @@ class Exchange {
     queue_->wait(*event_);
   }
 
-  // The neighbour's place; -1: none. Places 0 and 1, 2 and 3, ... are neighbours.
   int peer() const {
-    const auto place = static_cast<int>(communicator_->rank());
-    const int other = place % 2 == 0 ? place + 1 : place - 1;
-    return other < communicator_->size() ? other : -1;
+    return static_cast<int>(neighbour_of(communicator_->rank(), communicator_->size()));
   }
 
   // There and back: the even place sends first.
@@ -135,44 +140,97 @@ class Exchange {
   int64_t written_ = 0;  // elements of in_
 };
 
+// A plan of nothing but these messages, of which NCCL learns whom to connect.
+Plan plan_of(const Config& config, const MessageRanks& ranks, const AxisMessages& messages) {
+  Plan plan;
+  plan.config = config;
+  plan.grid = messages.grid;
+  plan.rank = ranks.rank;
+  const int64_t neighbour =
+      neighbour_of(plan.grid.place_of(plan.rank, messages.axis), plan.grid.size_of(messages.axis));
+  for (const OpKind each : messages.kinds) {
+    const bool is_send = each == OpKind::send;
+    if (is_send && neighbour < 0) continue;
+    for (const OpKind kind : {each, is_send ? OpKind::receive : each}) {
+      Op& op = plan.ops.emplace_back();
+      op.kind = kind;
+      op.axis = messages.axis;
+      MessageSize size;
+      size.peer = static_cast<int32_t>(neighbour);
+      op.size = size;
+    }
+  }
+  return plan;
+}
+
+// Collective. The group of this rank along the axis; null on one that waits.
+std::unique_ptr<Communicator> communicator_of(MpiWorld& world, const Config& config,
+                                              const MessageRanks& ranks,
+                                              const AxisMessages& messages) {
+  return make_communicator(world, plan_of(config, ranks, messages), messages.axis);
+}
+
+Grid flat_grid(const MessageRanks& ranks) {
+  Grid flat;
+  flat.data = ranks.size();
+  return flat;
+}
+
 }  // namespace
 
-std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t ranks_per_node) {
-  Grid flat;
-  flat.data = ranks;
-  if (ranks == 1) return {};
-  if (nodes == 1) return {{flat, Axis::data, all_kinds}};
+MessageRanks message_ranks(const std::vector<int64_t>& node_sizes, int64_t node,
+                           int64_t node_rank) {
+  std::vector<int64_t> largest_first = node_sizes;
+  std::sort(largest_first.rbegin(), largest_first.rend());
+  MessageRanks ranks;
+  ranks.per_node = largest_first[largest_first.size() > 1 ? 1 : 0];
+  const auto nodes_before = [&](auto end) {
+    return std::count_if(node_sizes.begin(), end,
+                         [&](int64_t size) { return size >= ranks.per_node; });
+  };
+  ranks.nodes = nodes_before(node_sizes.end());
+  const auto own = node_sizes.begin() + node;
+  const bool waits = *own < ranks.per_node || node_rank >= ranks.per_node;
+  ranks.rank = waits ? -1 : nodes_before(own) * ranks.per_node + node_rank;
+  return ranks;
+}
+
+std::vector<AxisMessages> default_messages(const MessageRanks& ranks) {
+  if (ranks.size() == 1) return {};
+  if (ranks.nodes == 1) return {{flat_grid(ranks), Axis::data, all_kinds}};
   Grid grid;
-  grid.tensor = ranks_per_node;
-  grid.data = nodes;
+  grid.tensor = ranks.per_node;
+  grid.data = ranks.nodes;
   std::vector<AxisMessages> all = {{grid, Axis::data, all_kinds}};
-  if (ranks_per_node > 1) {
+  if (ranks.per_node > 1) {
     all.insert(all.begin(), {grid, Axis::tensor, all_kinds});
     all.push_back({grid, Axis::world, all_kinds});
   }
   return all;
 }
 
-std::vector<AxisMessages> with_groups_of_links(std::vector<AxisMessages> axes, int64_t ranks,
-                                               int64_t nodes, int64_t ranks_per_node) {
-  if (nodes == 1) return axes;
+std::vector<AxisMessages> with_groups_of_links(std::vector<AxisMessages> axes,
+                                               const MessageRanks& ranks) {
+  if (ranks.nodes == 1) return axes;
   const auto is_within = [&](const AxisMessages& each) {
-    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks_per_node);
+    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks.per_node);
     return shape.ranks > 1 && shape.nodes() == 1;
   };
   const auto is_between = [&](const AxisMessages& each) {
-    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks_per_node);
+    const GroupShape shape = shape_of(each.grid, 0, each.axis, ranks.per_node);
     return shape.nodes() > 1 && shape.per_node == 1;
   };
   const bool has_within = std::any_of(axes.begin(), axes.end(), is_within),
              has_between = std::any_of(axes.begin(), axes.end(), is_between);
-  for (const AxisMessages& each : default_messages(ranks, nodes, ranks_per_node))
+  for (const AxisMessages& each : default_messages(ranks))
     if ((is_within(each) && !has_within) || (is_between(each) && !has_between))
       axes.push_back(each);
   return axes;
 }
 
-std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan) {
+std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan,
+                                      const MessageRanks& ranks) {
+  if (ranks.size() < world.size()) return default_messages(ranks);
   std::array<std::array<bool, num_op_kinds>, num_axes> used{};
   for (const Op& op : plan.ops)
     if (is_message(op.kind)) {
@@ -187,17 +245,15 @@ std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan) {
         messages.kinds.push_back(kind);
     if (!messages.kinds.empty() && plan.grid.size_of(messages.axis) > 1) all.push_back(messages);
   }
-  return with_groups_of_links(std::move(all), world.size(), world.num_nodes(),
-                              world.max(world.node_size()));
+  return with_groups_of_links(std::move(all), ranks);
 }
 
-MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& plan,
-                                const AxisMessages& messages, int64_t room_bytes, double seconds,
-                                Calibration& result) {
-  Plan own = plan;
-  own.grid = messages.grid;
-  const std::unique_ptr<Communicator> communicator = make_communicator(world, own, messages.axis);
-  const GroupShape shape = shape_of(own.grid, 0, messages.axis, world.max(world.node_size()));
+MessageOutcome measure_messages(MpiWorld& world, Device& device, const Config& config,
+                                const MessageRanks& ranks, const AxisMessages& messages,
+                                int64_t room_bytes, double seconds, Calibration& result) {
+  const std::unique_ptr<Communicator> communicator =
+      communicator_of(world, config, ranks, messages);
+  const GroupShape shape = shape_of(messages.grid, 0, messages.axis, ranks.per_node);
   int64_t largest = largest_message_bytes;
   while (4 * largest > room_bytes && largest > smallest_message_bytes) largest /= 2;
   largest = world.min(largest);
@@ -253,8 +309,9 @@ int64_t count_wrong(Device& device, Queue& queue, const float* array, int64_t co
   return wrong;
 }
 
-LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan, ComputeType type,
-                        int64_t room_bytes, double seconds, Calibration& result) {
+LeftOut measure_overlap(MpiWorld& world, Device& device, const Config& config,
+                        const MessageRanks& ranks, ComputeType type, int64_t room_bytes,
+                        double seconds, Calibration& result) {
   // Long enough to be told from the scatter of GEMMs beside it.
   const bool is_accelerator = device.info().kind == DeviceKind::cuda;
   const int64_t bytes = (is_accelerator ? 256 : 16) * MiB, count = bytes / element_bytes;
@@ -263,7 +320,8 @@ LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan, Compu
   constexpr int64_t rates = 3;
   TimeShare share(world, seconds, rates);
   if (2 * bytes + 4 * (2 * R * C + C * C) > room_bytes) return {rates, 0.0};
-  const std::unique_ptr<Communicator> communicator = make_communicator(world, plan, Axis::world);
+  const std::unique_ptr<Communicator> communicator =
+      communicator_of(world, config, ranks, {flat_grid(ranks), Axis::world, {OpKind::all_reduce}});
   Exchange exchange(device, communicator.get(), bytes);
   if (!world.all(exchange.has_memory()))
     throw AgreedError(Exit::out_of_memory, "calibration: no memory for messages");

@@ -72,13 +72,13 @@ struct MpiWorld::Communicators {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Win node_memory = MPI_WIN_NULL;
 
-  // Collective over the world: the group of `rank` along `axis`. Its members share its first rank,
-  // which serves as the group's colour. Null for ranks between first and last stage, which are in
-  // no group of the embedding.
-  MPI_Comm along(const Grid& grid, Axis axis, int rank) const {
+  // Collective over the world: the group of place `rank` of the grid along `axis`. Its members
+  // share its first rank, which serves as the group's colour. Null for ranks between first and last
+  // stage, which are in no group of the embedding, and for those that are not on the grid: -1.
+  MPI_Comm along(const Grid& grid, Axis axis, int64_t rank) const {
     int size = 0;
     MPI_Comm_size(world, &size);
-    GPTBENCH_CHECK(grid.size() == size, "the grid covers all ranks");
+    GPTBENCH_CHECK(rank < grid.size() && grid.size() <= size, "the grid covers the ranks on it");
     const int place = static_cast<int>(grid.place_of(rank, axis));
     const int colour = place < 0 ? MPI_UNDEFINED : static_cast<int>(grid.member_of(rank, axis, 0));
     MPI_Comm comm = MPI_COMM_NULL;
@@ -169,6 +169,16 @@ int64_t MpiWorld::node_sum(int64_t value) {
   return reduced(value, MPI_INT64_T, MPI_SUM, comms_->node);
 }
 
+std::vector<int64_t> MpiWorld::node_sizes() {
+  std::vector<int64_t> sizes(static_cast<size_t>(num_nodes_));
+  if (node_rank_ == 0) sizes[static_cast<size_t>(node_)] = node_size_;
+  const Pulse::Waiting waiting;
+  check_mpi(
+      MPI_Allreduce(MPI_IN_PLACE, sizes.data(), num_nodes_, MPI_INT64_T, MPI_SUM, comms_->world),
+      "MPI_Allreduce");
+  return sizes;
+}
+
 std::vector<double> MpiWorld::gather(const std::vector<double>& values) {
   const Pulse::Waiting waiting;
   const int count = static_cast<int>(values.size());
@@ -245,7 +255,12 @@ void* MpiWorld::share_on_node(int64_t bytes) {
 }
 
 std::unique_ptr<Communicator> MpiWorld::make_communicator(const Grid& grid, Axis axis) {
-  const MPI_Comm comm = comms_->along(grid, axis, rank_);
+  return make_communicator(grid, axis, rank_);
+}
+
+std::unique_ptr<Communicator> MpiWorld::make_communicator(const Grid& grid, Axis axis,
+                                                          int64_t grid_rank) {
+  const MPI_Comm comm = comms_->along(grid, axis, grid_rank);
   if (comm == MPI_COMM_NULL) return nullptr;
   return std::make_unique<MpiCommunicator>(comm, axis);
 }

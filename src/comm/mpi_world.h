@@ -55,7 +55,8 @@ class MpiWorld {
   int64_t max(int64_t value);
   int64_t min(int64_t value);
   int64_t sum(int64_t value);
-  int64_t node_sum(int64_t value);  // over the ranks of this node
+  int64_t node_sum(int64_t value);    // over the ranks of this node
+  std::vector<int64_t> node_sizes();  // ranks of each node, on all ranks
   // Rank 0 receives values of rank r at [r * values.size()]; the others an empty vector. All ranks
   // pass the same number of values.
   std::vector<double> gather(const std::vector<double>& values);
@@ -73,8 +74,11 @@ class MpiWorld {
   // all ranks where some node has none. Once.
   void* share_on_node(int64_t bytes);
 
-  // Group of `rank` along `axis` of `grid`, which covers all ranks; the host as device.
+  // Group of this rank along `axis` of `grid`, which covers all ranks; the host as device.
   std::unique_ptr<Communicator> make_communicator(const Grid& grid, Axis axis);
+  // The same on a grid that may cover fewer ranks, where this one has the place `grid_rank`; -1,
+  // and a null communicator: it has none.
+  std::unique_ptr<Communicator> make_communicator(const Grid& grid, Axis axis, int64_t grid_rank);
 
   // The same ranks on the control plane; not of the embedding, whose axis some ranks are not on.
   std::unique_ptr<MpiGroup> make_group(const Grid& grid, Axis axis);

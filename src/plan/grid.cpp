@@ -139,12 +139,12 @@ int64_t Grid::member_of(int64_t rank, Axis axis, int64_t place) const {
 }
 
 int64_t Grid::place_of(int64_t rank, Axis axis) const {
-  return span_of(*this, coordinates_of(rank), axis).place;
+  return rank < 0 ? -1 : span_of(*this, coordinates_of(rank), axis).place;
 }
 
 std::vector<int64_t> Grid::group_of(int64_t rank, Axis axis) const {
   std::vector<int64_t> members;
-  for (int64_t place = 0; place < size_of(axis); ++place)
+  for (int64_t place = 0; rank >= 0 && place < size_of(axis); ++place)
     members.push_back(member_of(rank, axis, place));
   return members;
 }

@@ -50,11 +50,13 @@ struct Grid {
   int64_t rank_of(const Coordinates& at) const;
   int64_t size_of(Axis axis) const;
   int64_t shard_size() const { return zero_group > 0 ? zero_group : data * context; }
-  // Place of `rank` in its group; -1 in that of the embedding for stages between first and last.
+  // Place of `rank` in its group; -1 in that of the embedding for stages between first and last,
+  // and for a rank that is not on the grid (-1).
   int64_t place_of(int64_t rank, Axis axis) const;
   // Global rank at a place of the group of `rank`. Both take the same time whatever the sizes.
   int64_t member_of(int64_t rank, Axis axis, int64_t place) const;
-  // Global ranks of the group of `rank` along `axis`, in order of the coordinate(s).
+  // Global ranks of the group of `rank` along `axis`, in order of the coordinate(s); none for a
+  // rank that is not on the grid.
   std::vector<int64_t> group_of(int64_t rank, Axis axis) const;
 };
 

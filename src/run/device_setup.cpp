@@ -141,7 +141,7 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
 std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& plan, Axis axis) {
   const RunConfig& run = plan.config.run;
   if (run.comm == CommLibrary::nccl) return make_nccl_communicator(world, plan, axis);
-  std::unique_ptr<Communicator> host = world.make_communicator(plan.grid, axis);
+  std::unique_ptr<Communicator> host = world.make_communicator(plan.grid, axis, plan.rank);
   if (run.device != DeviceKind::cuda) return host;
   return make_staged_communicator(std::move(host), run.mpi_arrays == MpiArrays::device);
 }

@@ -68,7 +68,7 @@ void add_messages(Calibration& calibration) {
 
 NodeFacts host_of_two() {
   NodeFacts facts;
-  facts.ranks_per_node = 2;
+  facts.ranks_per_node = facts.message_ranks = 2;
   facts.memory_bytes = 8.0 * 1073741824.0;
   facts.reported = "a processor of 2 cores";
   return facts;
@@ -180,7 +180,7 @@ TEST(Fit, KeepsSendsOfNeighboursThatAreAllAlike) {
     calibration.messages.push_back({"data", "send", "f32", "none", ranks, per_node, bytes,
                                     bytes / 4, static_cast<double>(bytes) / bus_rate});
     NodeFacts facts = host_of_two();
-    facts.ranks_per_node = per_node;
+    facts.ranks_per_node = facts.message_ranks = per_node;
     facts.nodes = ranks / per_node;
     const MeasuredShapes shapes = fit_machine(calibration, facts).machine.shapes;
     return shapes.count("send") == 0 ? 0.0 : shapes.at("send").at(0).N;
@@ -391,6 +391,15 @@ TEST(Fit, LinksBetweenNodesAreThoseOfANode) {
   EXPECT_NEAR(fitted.machine.between_gb_per_s, 8.0, 8e-3);
   EXPECT_NEAR(fitted.machine.between_us, 5.0, 0.02);
   EXPECT_EQ(fitted.comments.at("within_us"), "not measured: within a node");
+  EXPECT_EQ(fitted.comments.at("between_us"), "measured: messages between nodes");
+  // Two of the three ranks of a node sent.
+  facts.ranks_per_node = 3;
+  const FittedProfile some = fit_machine(calibration, facts);
+  EXPECT_EQ(some.machine.ranks_per_node, 3.0);
+  EXPECT_EQ(some.machine.between_gb_per_s, fitted.machine.between_gb_per_s);
+  EXPECT_EQ(some.comments.at("between_us"),
+            "measured: messages between nodes, 2 of 3 ranks per node");
+  EXPECT_EQ(shapes_text(some.machine.shapes), shapes_text(fitted.machine.shapes));
 }
 
 TEST(Fit, RefusesWithoutGemms) {

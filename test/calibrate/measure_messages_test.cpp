@@ -1,9 +1,7 @@
-// Which groups of ranks a calibration with a deck measures.
+// Which ranks exchange the messages of a calibration, and in which groups.
 #include "calibrate/measure_messages.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 #include "comm/mpi_world.h"
 #include "deck/deck.h"
@@ -32,41 +30,101 @@ std::string names(const std::vector<AxisMessages>& axes) {
   return text;
 }
 
+// "2 x 3": nodes, and ranks of each.
+std::string ranks_of(const std::vector<int64_t>& node_sizes) {
+  const MessageRanks ranks = message_ranks(node_sizes, 0, 0);
+  return std::to_string(ranks.nodes) + " x " + std::to_string(ranks.per_node);
+}
+
+TEST(MessageRanks, AsManyOfEachNodeAsTwoNodesHold) {
+  EXPECT_EQ(ranks_of({1}), "1 x 1");
+  EXPECT_EQ(ranks_of({3}), "1 x 3");
+  EXPECT_EQ(ranks_of({4, 4, 4}), "3 x 4");
+  EXPECT_EQ(ranks_of({4, 4, 1}), "2 x 4");
+  EXPECT_EQ(ranks_of({4, 3}), "2 x 3");
+  EXPECT_EQ(ranks_of({4, 1}), "2 x 1");
+  EXPECT_EQ(ranks_of({3, 2, 1}), "2 x 2");
+  EXPECT_EQ(ranks_of({1, 4, 5}), "2 x 4");
+}
+
+TEST(MessageRanks, CountNodeByNode) {
+  const std::vector<int64_t> node_sizes = {2, 4, 1, 3};  // 2 x 3 ranks
+  const auto rank_of = [&](int64_t node, int64_t node_rank) {
+    return message_ranks(node_sizes, node, node_rank).rank;
+  };
+  EXPECT_EQ(rank_of(0, 0), -1);
+  EXPECT_EQ(rank_of(1, 0), 0);
+  EXPECT_EQ(rank_of(1, 2), 2);
+  EXPECT_EQ(rank_of(1, 3), -1);
+  EXPECT_EQ(rank_of(2, 0), -1);
+  EXPECT_EQ(rank_of(3, 0), 3);
+  EXPECT_EQ(rank_of(3, 2), 5);
+}
+
 // Groups with several ranks on each of several nodes are of neither link.
 TEST(MeasureMessages, GroupsOfBothLinksAreAddedToThoseOfADeck) {
   const std::vector<AxisMessages> data = {all_reduces(grid_of(1, 4), Axis::data)};
-  const std::vector<AxisMessages> all = with_groups_of_links(data, 4, 2, 2);
+  const std::vector<AxisMessages> all = with_groups_of_links(data, {2, 2});
   EXPECT_EQ(names(all), "data 4, tensor 2, data 2");
   EXPECT_EQ(all[1].kinds.size(), 4u);
   // On one node, and on nodes of one rank, the deck's group is that of the link.
-  EXPECT_EQ(names(with_groups_of_links(data, 4, 1, 4)), "data 4");
-  EXPECT_EQ(names(with_groups_of_links(data, 4, 4, 1)), "data 4");
+  EXPECT_EQ(names(with_groups_of_links(data, {1, 4})), "data 4");
+  EXPECT_EQ(names(with_groups_of_links(data, {4, 1})), "data 4");
 }
 
 TEST(MeasureMessages, GroupsThatADeckHasAreNotAdded) {
   const AxisMessages within = all_reduces(grid_of(2, 2), Axis::tensor),
                      between = all_reduces(grid_of(2, 2), Axis::data);
-  EXPECT_EQ(names(with_groups_of_links({within, between}, 4, 2, 2)), "tensor 2, data 2");
-  EXPECT_EQ(names(with_groups_of_links({within}, 4, 2, 2)), "tensor 2, data 2");
-  EXPECT_EQ(names(with_groups_of_links({between}, 4, 2, 2)), "data 2, tensor 2");
+  EXPECT_EQ(names(with_groups_of_links({within, between}, {2, 2})), "tensor 2, data 2");
+  EXPECT_EQ(names(with_groups_of_links({within}, {2, 2})), "tensor 2, data 2");
+  EXPECT_EQ(names(with_groups_of_links({between}, {2, 2})), "data 2, tensor 2");
   // A deck may send no messages.
-  EXPECT_EQ(names(with_groups_of_links({}, 4, 2, 2)), "tensor 2, data 2");
+  EXPECT_EQ(names(with_groups_of_links({}, {2, 2})), "tensor 2, data 2");
+}
+
+Plan plan_of(MpiWorld& world) {
+  Config config = resolve(parse_deck("deck", "&run device = 'host' /", {}), world.size());
+  config.run.comm = CommLibrary::mpi;
+  return make_plan(config, world.size(), world.rank());
 }
 
 // Four replicas on two nodes of two ranks.
 TEST(MeasureMessages, OfAPlanOnSeveralNodes) {
-  setenv("GPTBENCH_RANKS_PER_NODE", "2", 1);
   MpiWorld world(nullptr, nullptr);
-  unsetenv("GPTBENCH_RANKS_PER_NODE");
   ASSERT_EQ(world.size(), 4);
-  ASSERT_EQ(world.num_nodes(), 2);
-  Config config = resolve(parse_deck("deck", "&run device = 'host' /", {}), world.size());
-  config.run.comm = CommLibrary::mpi;
-  const std::string found =
-      names(messages_of(world, make_plan(config, world.size(), world.rank())));
+  const std::string found = names(messages_of(world, plan_of(world), {2, 2}));
   const std::string added = ", tensor 2, data 2";
   ASSERT_GT(found.size(), added.size());
   EXPECT_EQ(found.substr(found.size() - added.size()), added) << found;
+  // Its groups are of four ranks; two of them wait.
+  EXPECT_EQ(names(messages_of(world, plan_of(world), {2, 1})), "data 2");
+}
+
+// Three of four ranks, as one node and as three; the first, which has the result, waits.
+TEST(MeasureMessages, OfSomeRanks) {
+  MpiWorld world(nullptr, nullptr);
+  ASSERT_EQ(world.size(), 4);
+  const std::unique_ptr<Device> device = make_host_device(DeviceKind::host);
+  for (const int64_t nodes : {1, 3}) {
+    const MessageRanks ranks{nodes, 3 / nodes, world.rank() - 1};
+    const std::vector<AxisMessages> axes = default_messages(ranks);
+    ASSERT_EQ(names(axes), "data 3");
+    Calibration result;
+    const MessageOutcome outcome =
+        measure_messages(world, *device, plan_of(world).config, ranks, axes[0],
+                         /*room_bytes=*/128, /*seconds=*/1e5, result);
+    EXPECT_EQ(outcome.wrong, 0);
+    EXPECT_EQ(outcome.left_out.items, 0);
+    // Of 3 and 6 elements.
+    ASSERT_EQ(result.messages.size(), world.rank() == 0 ? 4 * 2u : 0u);
+    for (const MessageRate& rate : result.messages) {
+      EXPECT_EQ(rate.ranks, 3);
+      EXPECT_EQ(rate.per_node, 3 / nodes);
+      EXPECT_EQ(rate.count % 3, 0);
+      EXPECT_GT(rate.time_s, 0.0) << rate.op;
+      EXPECT_EQ(rate.wrong, 0) << rate.op;
+    }
+  }
 }
 
 }  // namespace

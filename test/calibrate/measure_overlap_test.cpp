@@ -17,11 +17,13 @@ constexpr double time_s = 1e5;
 
 class Overlap : public ::testing::Test {
  protected:
-  LeftOut measure(int64_t room_bytes) {
+  // first: of the ranks that exchange messages.
+  LeftOut measure(int64_t room_bytes, int64_t first = 0) {
     Config config = resolve(parse_deck("deck", "&run device = 'host' /", {}), world_.size());
     config.run.comm = CommLibrary::mpi;
-    const Plan plan = make_plan(config, world_.size(), world_.rank());
-    return measure_overlap(world_, *device_, plan, ComputeType::fp32, room_bytes, time_s, result_);
+    const MessageRanks ranks{1, world_.size() - first, world_.rank() - first};
+    return measure_overlap(world_, *device_, config, ranks, ComputeType::fp32, room_bytes, time_s,
+                           result_);
   }
 
   MpiWorld world_{nullptr, nullptr};
@@ -81,6 +83,12 @@ TEST_F(Overlap, WhatHasNoRoomOnOneRankIsLeftOutOnAll) {
   EXPECT_EQ(bench.attention(ComputeType::fp32, {{2, 8, 2, 4}}, time_s).items, 2);
   EXPECT_TRUE(result_.empty());
   EXPECT_EQ(world_.sum(int64_t{1}), world_.size());
+}
+
+// Rank 0 exchanges no messages, and has the result.
+TEST_F(Overlap, GemmsOfARankThatWaits) {
+  EXPECT_EQ(measure(int64_t{1} << 30, /*first=*/1).items, 0);
+  EXPECT_EQ(result_.kernels.size(), world_.rank() == 0 ? 3u : 0u);
 }
 
 TEST_F(Overlap, NothingWithoutRoom) {

@@ -40,6 +40,10 @@ TEST(MpiWorld, RanksThatTakeTurnsKnowTheirNode) {
   EXPECT_EQ(world.num_nodes(), world.size() > 1 ? 2 : 1);
   EXPECT_EQ(world.node(), world.rank() % 2);
   EXPECT_EQ(world.node_rank(), world.rank() / 2);
+  const std::vector<int64_t> sizes = world.node_sizes();
+  ASSERT_EQ(static_cast<int64_t>(sizes.size()), world.num_nodes());
+  for (int64_t node = 0; node < world.num_nodes(); ++node)
+    EXPECT_EQ(sizes[static_cast<size_t>(node)], (world.size() + 1 - node) / 2);
 }
 
 TEST(MpiWorld, ShortNamesOfLibraries) {
@@ -136,6 +140,21 @@ TEST(MpiWorld, CommunicatorsFollowTheGrid) {
       ASSERT_EQ(comm->size(), static_cast<int64_t>(group.size())) << describe(grid);
       EXPECT_EQ(group[static_cast<size_t>(comm->rank())], world.rank()) << describe(grid);
     }
+  }
+}
+
+// All ranks but the first, in reverse order.
+TEST(MpiWorld, CommunicatorsOfSomeRanks) {
+  MpiWorld world(nullptr, nullptr);
+  if (world.size() == 1) GTEST_SKIP() << "of one rank none is left";
+  const Grid grid{1, 1, 1, world.size() - 1};
+  const int64_t rank = world.rank() == 0 ? -1 : world.size() - 1 - world.rank();
+  for (const Axis axis : {Axis::tensor, Axis::data, Axis::world}) {
+    const auto comm = world.make_communicator(grid, axis, rank);
+    EXPECT_EQ(comm == nullptr, rank < 0);
+    if (comm == nullptr) continue;
+    EXPECT_EQ(comm->size(), grid.size_of(axis));
+    EXPECT_EQ(comm->rank(), grid.place_of(rank, axis));
   }
 }
 

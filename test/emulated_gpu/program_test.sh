@@ -42,6 +42,10 @@ for zero in 0 3; do
     "run.algorithms=nccl$zero/result.h5"
   same_steps "nccl$zero" "issued$zero"
 done
+# Messages of a calibration go ways that no step takes: between neighbours there and back on one communicator.
+run calibrated_stages 2 0 --calibrate run.device=cuda run.comm=nccl parallel.pipeline_parallel=2 run.time_limit_s=1
+says calibrated_stages 'messages along axis pipeline, 2 ranks'
+says calibrated_stages 'GPTBENCH calibration status=OK verdict=VALID '
 # A step that is traced is issued between replays; its operations have the GPU's times.
 run traced 2 0 run.device=cuda run.comm=auto run.cuda_graph=true model.dropout=0.1 output.trace_step=3 \
   run.algorithms=nccl0/result.h5

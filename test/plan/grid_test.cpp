@@ -39,6 +39,8 @@ TEST(Grid, ExampleOfTheHeader) {
   EXPECT_EQ(grid.group_of(5, Axis::tensor), (std::vector<int64_t>{4, 5}));
   EXPECT_EQ(grid.group_of(5, Axis::pipeline), (std::vector<int64_t>{5, 7}));
   EXPECT_EQ(grid.group_of(5, Axis::data), (std::vector<int64_t>{1, 5}));
+  EXPECT_EQ(grid.place_of(-1, Axis::world), -1);
+  EXPECT_TRUE(grid.group_of(-1, Axis::data).empty());
   EXPECT_EQ(describe(grid), "tensor 2 x context 1 x pipeline 2 x data 2 = 8 ranks");
 }
 

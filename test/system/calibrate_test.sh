@@ -115,25 +115,61 @@ for ranks in 1 2; do
   grep -q '"kernel": *"sum_of_arrays"' shown || fail "what was measured is not in the result"
 done
 
-# Ranks that take turns on two nodes, nodes of 3, 2 and 1 rank, and of 2 and 1: what is within a node would be taken for
-# between, or neither link measured.
-# ranks_on 'RANKS OF A NODE, RANK BY RANK': as GPTBENCH_RANKS_PER_NODE makes nodes, rank r on node r / its number.
+# Ranks that take turns on nodes, and nodes with different numbers of ranks.
+# ranks_on 'RANKS OF A NODE, RANK BY RANK' NODES WHO [DECK]: as GPTBENCH_RANKS_PER_NODE makes nodes, rank r on node
+# r / its number. WHO exchange messages, where not all do: report, profile and result say so. Leaves the messages in out.
 ranks_on() {
-  local sizes
+  local sizes nodes=$2 who=$3 name=calibration result
   read -ra sizes <<<"$1"
   case="ranks on nodes by $1"
+  [ $# -eq 3 ] || name=tiny-calibration
+  result=$work/output/$name/result.h5
+  rm -rf "$work"
+  mkdir -p "$work"
   # shellcheck disable=SC2016  # expanded by the inner shell
-  (cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH ${#sizes[@]}" &&
-    exec "${limited[@]}" "${launch[@]}" sh -c 'shift "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec env "GPTBENCH_RANKS_PER_NODE=$1" "$0" --calibrate run.device=host run.time_limit_s=1' "$GPTBENCH" "${sizes[@]}") >out 2>err
+  (cd "$work" && export DECK="${4-}" && read -r -a launch <<<"$GPTBENCH_LAUNCH ${#sizes[@]}" &&
+    exec "${limited[@]}" "${launch[@]}" sh -c 'shift "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec env "GPTBENCH_RANKS_PER_NODE=$1" "$0" --calibrate $DECK run.device=host run.time_limit_s=1' "$GPTBENCH" "${sizes[@]}") >out 2>err
   status=$?
-  [ "$status" -eq 2 ] || fail "status $status instead of 2"
+  [ "$status" -eq 0 ] || fail "status $status"
+  tail -1 out | grep -q "^GPTBENCH calibration status=OK verdict=VALID ranks=${#sizes[@]} nodes=$nodes " || fail "last line: $(tail -1 out)"
+  check_result "$result" OK
+  cat "$work/output/$name/$name.in" >profile
+  if [ -n "$who" ]; then
+    tr -s ' \n' ' ' <out | grep -Eq "$who [0-9]+ s, " || fail "the report does not say who exchanges messages"
+    grep '^! ' profile | tr -s ' \n!' ' ' | grep -Fq "input/profiles.md. $who " || fail "nor does the profile: $(head -8 profile)"
+    grep -Fq "reason $who" values || fail "nor does the result: $(grep '^reason' values)"
+  elif grep -q 'exchange messages' out; then
+    fail "not all ranks exchange messages"
+  fi
+  "$GPTPOST" table --style comm --format csv "$result" >out 2>err || fail "no table"
 }
-ranks_on "4 1 4 2"
-grep -q 'rank 1 is on node 1, but with 2 ranks per node it belongs on node 0; ranks must fill one node' err || fail "$(cat err)"
-ranks_on "3 3 3 3 3 1"
-grep -q 'rank 5 is on node 2, but with 3 ranks per node it belongs on node 1; ' err || fail "$(cat err)"
-ranks_on "2 2 2"
-grep -q 'the last node holds 1 of the 2 ranks that other nodes hold; ranks must fill one node' err || fail "$(cat err)"
+# has_messages AXIS,RANKS,NODES ...: all of the messages in out, which are of all four kinds.
+has_messages() {
+  local kind group axis ranks
+  for kind in all_reduce reduce_scatter all_gather send; do
+    for group in "$@"; do
+      IFS=, read -r axis ranks <<<"$group"
+      grep -q ",$axis,$kind,$ranks," out || fail "no $kind along $group"
+    done
+  done
+  [ "$(grep -Eo ',[a-z]+,(all_reduce|reduce_scatter|all_gather|send),[0-9]+,[0-9]+,' out | sort -u | wc -l)" -eq $((4 * $#)) ] ||
+    fail "messages along other axes: $(cut -d, -f 1-12 out | sort -u | head -20)"
+}
+ranks_on "4 1 4 2" 2 ""
+has_messages tensor,2,1 data,2,2 world,4,2
+ranks_on "3 3 3 3 3 1" 3 "4 of 6 ranks exchange messages, 2 on each of 2 nodes: nodes hold 1 to 3"
+has_messages tensor,2,1 data,2,2 world,4,2
+grep -q '^  ranks_per_node = 3.0 ' profile || fail "ranks of a node: $(grep ranks_per_node profile)"
+grep -Eq '^  between_us = [0-9.]+  ! measured: messages between nodes, 2 of 3 ranks per node$' profile || fail "links: $(grep between profile)"
+# The first rank, which writes the files, waits.
+ranks_on "9 1 1 2 2" 3 "4 of 5 ranks exchange messages, 2 on each of 2 nodes: nodes hold 1 to 2"
+has_messages tensor,2,1 data,2,2 world,4,2
+ranks_on "2 2 2" 2 "2 of 3 ranks exchange messages, 1 on each of 2 nodes: nodes hold 1 to 2, and the deck's groups need all; groups are those without a deck" \
+  "$decks/tiny.in"
+has_messages data,2,2
+# An odd number of ranks on one node.
+ranks_on "9 9 9" 1 ""
+has_messages data,3,1
 
 # A rank that is stopped is named by the other.
 case="a rank is stopped"
