@@ -12,6 +12,17 @@ if(DEFINED ENV{TMPDIR})
   set(GPTBENCH_TEST_SCRATCH $ENV{TMPDIR}/gptbench_tests_${scratch_name})
 endif()
 
+# Tests that start ranks, and scripts, have a session each. Linux shares processors among sessions before it shares
+# them among processes (autogroup): ranks that wait then give way to each other at once. With other tests in the same
+# session every message waits for the turns of all. An interrupt from the keyboard does not reach other sessions;
+# CTest's own limits of time do.
+find_program(GPTBENCH_SETSID setsid)
+mark_as_advanced(GPTBENCH_SETSID)
+set(GPTBENCH_SESSION)
+if(GPTBENCH_SETSID)
+  set(GPTBENCH_SESSION ${GPTBENCH_SETSID} --wait)
+endif()
+
 function(gptbench_set_test_properties name ranks timeout)
   set(folder ${CMAKE_BINARY_DIR}/test_work/${name})
   file(MAKE_DIRECTORY ${folder})
@@ -123,7 +134,7 @@ function(gptbench_test name)
     if(variants GREATER 1)
       set(test ${name}_n${ranks})
     endif()
-    add_test(NAME ${test} COMMAND ${GPTBENCH_LAUNCH} ${ranks} ${CMAKE_CROSSCOMPILING_EMULATOR}
+    add_test(NAME ${test} COMMAND ${GPTBENCH_SESSION} ${GPTBENCH_LAUNCH} ${ranks} ${CMAKE_CROSSCOMPILING_EMULATOR}
       $<TARGET_FILE:test_${name}> ${ARG_ARGUMENTS})
     set_tests_properties(${test} PROPERTIES GPTBENCH_STARTS_MPI ON)
     gptbench_set_test_properties(${test} ${ranks} "${ARG_TIMEOUT}" ${ARG_LABELS} mpi)
@@ -159,7 +170,7 @@ function(gptbench_command_test name)
       list(APPEND programs ${variable}=$<TARGET_FILE:${program}>)
     endif()
   endforeach()
-  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${programs} "GPTBENCH_LAUNCH=${launch}"
+  add_test(NAME ${name} COMMAND ${GPTBENCH_SESSION} ${CMAKE_COMMAND} -E env ${programs} "GPTBENCH_LAUNCH=${launch}"
     GPTBENCH_SOURCE_DIR=${PROJECT_SOURCE_DIR} GPTBENCH_BINARY_DIR=${CMAKE_BINARY_DIR} ${ARG_COMMAND})
   set_tests_properties(${name} PROPERTIES GPTBENCH_STARTS_MPI ON)
   gptbench_set_test_properties(${name} 1 "${ARG_TIMEOUT}" ${ARG_LABELS})
