@@ -14,13 +14,14 @@ endif()
 
 # Tests that start ranks, and scripts, have a session each. Linux shares processors among sessions before it shares
 # them among processes (autogroup): ranks that wait then give way to each other at once. With other tests in the same
-# session every message waits for the turns of all. An interrupt from the keyboard does not reach other sessions;
-# CTest's own limits of time do.
+# session every message waits for the turns of all. An interrupt from the keyboard does not reach other sessions; it
+# ends setsid, and setpriv lets the test end with that.
 find_program(GPTBENCH_SETSID setsid)
-mark_as_advanced(GPTBENCH_SETSID)
+find_program(GPTBENCH_SETPRIV setpriv)
+mark_as_advanced(GPTBENCH_SETSID GPTBENCH_SETPRIV)
 set(GPTBENCH_SESSION)
-if(GPTBENCH_SETSID)
-  set(GPTBENCH_SESSION ${GPTBENCH_SETSID} --wait)
+if(GPTBENCH_SETSID AND GPTBENCH_SETPRIV)
+  set(GPTBENCH_SESSION ${GPTBENCH_SETSID} --wait ${GPTBENCH_SETPRIV} --pdeathsig TERM)
 endif()
 
 function(gptbench_set_test_properties name ranks timeout)
