@@ -45,13 +45,12 @@ def check_static(path):
     check(not re.search(r"@import|url\((?!#)", text), f"{path}: a style loads something")
     check("\x1b" not in text, f"{path}: control characters")
     pictures = [e.get("aria-label") for e in page.iter("svg")]
-    single = path.stem in ("one", "two")
     runs = {"three": 3, "ten": 10}.get(path.stem, 1)
     check(pictures.count("Memory map of rank 0") == runs, f"{path}: not {runs} memory maps")
     folded = [[e.get("aria-label") for e in run.iter("svg")] for run in page.iter("details") if run.get("class") == "run"]
     expected = [["Memory map of rank 0"], ["Timeline of one step", "Memory map of rank 0"]]
     check(folded == (expected if path.stem == "ten" else []), f"{path}: folded: {folded}")
-    for title in TITLES + ([] if single else COMPARISONS):
+    for title in TITLES + ([] if runs == 1 else COMPARISONS):
         check(title in pictures, f"{path}: no picture '{title}'")
     if path.stem != "one":
         check("Timeline of one step" in pictures, f"{path}: no timeline")
