@@ -169,7 +169,7 @@ class GridSearch {
       else
         add(at, least_step_s(stages_->least_time(staging, micro_batch), space_.ranks(), machine_,
                              software_));
-    } catch (const Error&) {  // amid what they remember
+    } catch (const Error&) {  // what both remember may be half known
       stages_.reset();
       alike_.reset();
       must_plan_ = true;

@@ -239,8 +239,10 @@ void ShortStages::add_slotted(const Staging& staging, int64_t stage, StageSlots&
   }
 }
 
-// Of buffers that are not of micro-batches, each layer adds the same, and so does each virtual
-// stage after the first. Where these have few layers, they need less at a time.
+// The slots of buffers of micro-batches are counted by add_slotted(). Of all other buffers, each
+// layer adds the same bytes, and so does each virtual stage after the first. A stage whose virtual
+// stages are all short has fewer windows and temporaries than that, so that short ones stand for
+// themselves.
 StageFigures ShortStages::figures(const Staging& staging, int64_t stage, StageSlots& slots,
                                   int64_t micro_batch) {
   const Kind kind = kind_of(stage, staging.stages);

@@ -117,8 +117,9 @@ class ShortStages {
   // Layers of a segment that is formed again from its input, which come and go together; 1 where
   // each layer is on its own.
   int64_t segment_;
-  // From so many layers on, a stage has what longer ones have: of segments one after the other,
-  // the two that take windows on the device in turn, and one more.
+  // A stage of so many layers has all windows and temporaries that longer ones have: segments take
+  // two windows on the device in turn, and the first one's input may be in none; the third segment,
+  // of one layer here, has an input in each.
   int64_t shortest_;
   DeviceTraits device_;
   Ranks ranks_;

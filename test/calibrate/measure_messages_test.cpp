@@ -115,7 +115,7 @@ TEST(MeasureMessages, OfSomeRanks) {
                          /*room_bytes=*/128, /*seconds=*/1e5, result);
     EXPECT_EQ(outcome.wrong, 0);
     EXPECT_EQ(outcome.left_out.items, 0);
-    // Of 3 and 6 elements.
+    // Each of the four kinds has two sizes in 128 bytes of room: messages of 3 and of 6 elements.
     ASSERT_EQ(result.messages.size(), world.rank() == 0 ? 4 * 2u : 0u);
     for (const MessageRate& rate : result.messages) {
       EXPECT_EQ(rate.ranks, 3);

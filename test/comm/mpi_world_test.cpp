@@ -146,7 +146,7 @@ TEST(MpiWorld, CommunicatorsFollowTheGrid) {
 // All ranks but the first, in reverse order.
 TEST(MpiWorld, CommunicatorsOfSomeRanks) {
   MpiWorld world(nullptr, nullptr);
-  if (world.size() == 1) GTEST_SKIP() << "of one rank none is left";
+  if (world.size() == 1) GTEST_SKIP() << "needs 2 ranks: the grid covers all but one";
   const Grid grid{1, 1, 1, world.size() - 1};
   const int64_t rank = world.rank() == 0 ? -1 : world.size() - 1 - world.rank();
   for (const Axis axis : {Axis::tensor, Axis::data, Axis::world}) {

@@ -38,7 +38,8 @@ TEST(CommonPeak, IsTheMedianOfSteadyCeilings) {
   EXPECT_EQ(single[0].record.summary.peak.source, "measured GEMM ceiling");
 }
 
-// Of five runs, 120 and 104.1 lie more than 3 % from the median, 101; they get it nevertheless.
+// The ceilings 120 and 104.1 lie more than 3 % from 101, the median of five runs. They do not
+// count, but their runs get the common peak, too.
 TEST(CommonPeak, OutliersDoNotCount) {
   std::vector<LoadedRun> runs = {run_with(101), run_with(120), run_with(100), run_with(99),
                                  run_with(104.1)};

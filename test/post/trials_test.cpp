@@ -68,8 +68,26 @@ double spread(const std::vector<double>& values) {
          *std::min_element(values.begin(), values.end());
 }
 
-// Three runs of 1.444, 1.466 and 1.427 s, whose ceilings were 0.0373, 0.0418 and 0.0413: MFU of
-// 74.3, 65.3 and 67.9 % by a ceiling each, 67.1, 66.1 and 67.9 % by the median one.
+// Three equal runs of 1.444, 1.466 and 1.427 s had ceilings of 0.0373, 0.0454 and 0.0413 TFLOP/s,
+// which made MFU of 74.3, 60.1 and 67.9 %; tp=2 in 1.00 s had 27 % less MFU than dp=2 in 1.05 s.
+// Such ceilings disagree: none of these runs has MFU, for one reason, and speed orders them.
+TEST(Trials, MfuIsLeftOutWhereCeilingsDisagree) {
+  for (std::vector<LoadedRun> runs :
+       {std::vector<LoadedRun>{timed(1.444, 0.0373), timed(1.466, 0.0454), timed(1.427, 0.0413)},
+        std::vector<LoadedRun>{timed(1.05, 0.040), timed(1.10, 0.045), timed(1.00, 0.0575)}}) {
+    share_ceilings(runs);
+    for (const LoadedRun& run : runs) EXPECT_EQ(run.record.summary.flops.mfu, 0.0);
+    const Runs view = views(runs);
+    const std::vector<std::string> reasons = reasons_without_mfu(view);
+    ASSERT_EQ(reasons.size(), 1u);
+    EXPECT_EQ(reasons[0].rfind("no MFU: at least half of the 3 measured GEMM ceilings are ", 0), 0u)
+        << reasons[0];
+    EXPECT_EQ(order_of(bars(throughput_picture(view))), (std::vector<size_t>{1, 0, 2}));
+  }
+}
+
+// Of the same runs with ceilings of which two agree, 0.0373, 0.0418 and 0.0413: MFU of 74.3, 65.3
+// and 67.9 % by a ceiling each, 67.1, 66.1 and 67.9 % by the median one.
 TEST(Trials, MfuOfEqualRunsSpreadsNoMoreThanTheirTimes) {
   std::vector<LoadedRun> runs = {timed(1.444, 0.0373), timed(1.466, 0.0418), timed(1.427, 0.0413)};
   const auto mfu = [&] {
@@ -125,7 +143,8 @@ TEST(Trials, MfuIsJudgedByTheConventionThatATablePrints) {
   EXPECT_TRUE(native_tables(views(runs)).at(0).warnings.empty());
 }
 
-// tp=2 in 1.00 s against dp=2 in 1.05 s, with 20 % less MFU by a ceiling each.
+// tp=2 in 1.00 s against dp=2 in 1.05 s, with 20 % less MFU by a ceiling each. Of the three
+// ceilings 0.044 and 0.045 agree.
 TEST(Trials, SpeedMfuAndPicturesOrderRunsAlike) {
   std::vector<LoadedRun> runs = {timed(1.05, 0.044), timed(1.00, 0.0575), timed(1.10, 0.045)};
   set_key(runs[1].record, "parallel", "tensor_parallel", int64_t{2});
