@@ -128,9 +128,14 @@ struct CalibrationSetup {
   std::vector<TypeCases> types;
   std::vector<AxisMessages> axes;
   std::vector<int64_t> node_sizes;  // ranks of each node
-  MessageRanks ranks;               // that exchange the messages of `axes`
+  MessageRanks ranks;               // that exchange messages between nodes
   double limit_s = 0.0;
   bool has_deck = false;
+
+  // One rank of each node says nothing of messages within a node, which the fullest node has.
+  bool has_own_within() const {
+    return ranks.per_node == 1 && *std::max_element(node_sizes.begin(), node_sizes.end()) > 1;
+  }
 };
 
 // How many ranks exchange messages, and why not all; "" where all do.
@@ -139,10 +144,13 @@ std::string some_ranks_text(const CalibrationSetup& setup, int64_t all) {
   if (ranks.size() == all) return "";
   const auto [fewest, most] = std::minmax_element(setup.node_sizes.begin(), setup.node_sizes.end());
   return printed(
-      "%lld of %lld ranks exchange messages, %lld on each of %lld nodes: nodes hold %lld to "
+      "%lld of %lld ranks exchange messages, %lld on each of %lld nodes%s: nodes hold %lld to "
       "%lld%s",
       static_cast<long long>(ranks.size()), static_cast<long long>(all),
       static_cast<long long>(ranks.per_node), static_cast<long long>(ranks.nodes),
+      setup.has_own_within()
+          ? printed(", and the %lld of one node", static_cast<long long>(*most)).c_str()
+          : "",
       static_cast<long long>(*fewest), static_cast<long long>(*most),
       setup.has_deck ? ", and the deck's groups need all; groups are those without a deck" : "");
 }
@@ -181,6 +189,9 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
   });
   setup.axes = has_deck ? messages_of(world, setup.types.front().plan, setup.ranks)
                         : default_messages(setup.ranks);
+  if (setup.has_own_within())
+    setup.axes.insert(setup.axes.begin(), messages_within_node(ranks_of_fullest_node(
+                                              setup.node_sizes, world.node(), world.node_rank())));
   return setup;
 }
 
@@ -311,8 +322,8 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
     const std::string where = printed("messages along axis %s, %lld ranks", name_of(axis.axis),
                                       static_cast<long long>(axis.grid.size_of(axis.axis)));
     phases.run(where, axis_weight, [&](double s) {
-      const MessageOutcome outcome = measure_messages(world, device, setup.config, setup.ranks,
-                                                      axis, room, s, measured.calibration);
+      const MessageOutcome outcome =
+          measure_messages(world, device, setup.config, axis, room, s, measured.calibration);
       measured.wrong += outcome.wrong;
       return outcome.left_out;
     });
@@ -374,7 +385,7 @@ std::string reason_of(const Measured& measured) {
                    static_cast<long long>(measured.left_out.items));
   if (!measured.fits)
     return printed(
-        "no profile, as the memory that is free holds no GEMM or no sum of arrays of "
+        "no profile, as the memory that is free holds no GEMM or no triad of "
         "these sizes; use fewer ranks per node or a smaller deck; measurements left "
         "out: %lld",
         static_cast<long long>(measured.left_out.items));
@@ -409,6 +420,14 @@ std::string profile_of(const FittedProfile& fitted, const NodeFacts& node, const
          (measured.some_ranks.empty() ? "" : comment_lines(measured.some_ranks)) +
          (completeness_text.empty() ? "" : comment_lines(completeness_text)) +
          profile_text(fitted.machine, fitted.software, fitted.comments);
+}
+
+// What centres compare.
+std::string rates_text(const Measured& measured, const FittedProfile& fitted) {
+  const double all_reduce = all_reduce_rate(measured.calibration);
+  return printed("GEMM %.4g TFLOP/s and triad %.4g GB/s per rank", fitted.gemm_flops_per_s / 1e12,
+                 fitted.bytes_per_s / 1e9) +
+         (all_reduce > 0.0 ? printed(", all-reduce %.4g GB/s (bus)", all_reduce) : "");
 }
 
 // Without the names of the files.
@@ -446,11 +465,11 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   const std::string file = directory + "/result.h5",
                     profile_path = whole ? directory + "/" + run.name + ".in" : "none";
   std::string last_line;
+  FittedProfile fitted;  // on rank 0; none of what was cut short
   agreed(world, [&] {
     if (world.rank() != 0) return;
     const Plan& plan = setup.types.front().plan;
     const NodeFacts node = facts_of(setup);
-    FittedProfile fitted;  // none of what was cut short
     if (whole) fitted = fit_machine(measured.calibration, node);
 
     Record record = planned_record(setup.deck, plan, stage_figures(plan), world.num_nodes(),
@@ -474,7 +493,8 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   if (const std::string text = completeness(measured); !text.empty())
     console.say(hanging("Left out:        ", text));
   if (whole)
-    console.say("Project with it: gptbench --project DECK --machine " + profile_path +
+    console.say(hanging("Rates:           ", rates_text(measured, fitted)) +
+                "Project with it: gptbench --project DECK --machine " + profile_path +
                 " --ranks N\n" + "As machine 'local': cp " + profile_path + " " + local_profile +
                 "\n");
   console.say("Messages:        gptpost table --style comm " + file + "\n");

@@ -89,9 +89,9 @@ class Fit {
     fitted_.software = read_software("gptbench");
     fitted_.machine.name = "calibrated";
     for (const KernelRate& rate : gemms()) types_.insert(rate.type);
-    memory_rate_ = bytes_per_s(calibration, sum_of_arrays);
+    memory_rate_ = bytes_per_s(calibration, triad);
     if (!can_fit(calibration))
-      throw Error(Exit::invalid, "calibration: no GEMM or no sum of arrays was measured");
+      throw Error(Exit::invalid, "calibration: no GEMM or no triad was measured");
     const std::string preferred = facts.is_accelerator ? "bf16" : "fp32";
     main_type_ = types_.count(preferred) > 0 ? preferred : *types_.begin();
   }
@@ -166,10 +166,10 @@ class Fit {
     if (sheet.bandwidth_gb_per_s == 0.0) sheet.bandwidth_gb_per_s = four_digits(memory_rate_ / 1e9);
     fitted_.bytes_per_s = memory_rate_;
     set("memory_efficiency", memory_rate_ / (sheet.bandwidth_gb_per_s * 1e9),
-        "measured: sum of two arrays, fp32");
-    const double host = bytes_per_s(calibration_, host_sum);
+        "measured: triad, fp32");
+    const double host = bytes_per_s(calibration_, host_triad);
     set("host_gb_per_s", (host > 0.0 ? host : memory_rate_) / 1e9,
-        host > 0.0 || !facts_.is_accelerator ? "measured: sum of two arrays by the host"
+        host > 0.0 || !facts_.is_accelerator ? "measured: triad by the host"
                                              : "not measured: as of the device");
     const Rates launches = named(calibration_, launch);
     set("launch_us", launches.empty() ? 0.0 : 1e6 * launches.front().time_s,
@@ -403,7 +403,7 @@ class Fit {
 
   void fit_links() {
     fit_tier(
-        "within", facts_.message_ranks > 1 ? "within a node" : "one rank per node",
+        "within", facts_.ranks_per_node > 1 ? "within a node" : "one rank per node",
         [](const MessageRate& rate) { return rate.nodes() == 1 && rate.ranks > 1; }, 1.0,
         memory_rate_ / 1e9);
     const auto ranks = static_cast<double>(facts_.message_ranks);
@@ -475,7 +475,7 @@ class Fit {
 }  // namespace
 
 bool can_fit(const Calibration& calibration) {
-  return !rates_of(calibration, is_gemm).empty() && bytes_per_s(calibration, sum_of_arrays) > 0.0;
+  return !rates_of(calibration, is_gemm).empty() && bytes_per_s(calibration, triad) > 0.0;
 }
 
 FittedProfile fit_machine(const Calibration& calibration, const NodeFacts& facts) {

@@ -29,7 +29,7 @@ struct FittedProfile {
   double gemm_flops_per_s = 0.0, bytes_per_s = 0.0;
 };
 
-// Whether a GEMM and the sum of arrays were measured, without which there is no profile.
+// Whether a GEMM and the triad were measured, without which there is no profile.
 bool can_fit(const Calibration& calibration);
 
 // Peaks and bandwidth are those of the data sheet of a known accelerator, else the highest that was

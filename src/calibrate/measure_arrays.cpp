@@ -89,8 +89,15 @@ class ArrayKernels {
   }
 
   void residual(const Measure& measure) const {
+    ResidualForward sum{};
+    sum.y = c_.data();
+    sum.residual = b_.data();
+    sum.x = a_.data();
+    sum.R = size_.R;
+    sum.C = size_.C;
+    sum.rows.T_local = sum.rows.T = size_.R;
     time_rows(measure, "residual_forward", 3 * activation_bytes(), {&b_}, kernels_.residual_forward,
-              sum_of_rows({c_.data(), b_.data(), a_.data()}, size_.R, size_.C));
+              sum);
   }
 
   void cross_entropy(const Measure& measure) const {

@@ -58,17 +58,6 @@ KernelRate rate_of(const std::string& kernel, ComputeType type, const GemmCase& 
   return rate;
 }
 
-ResidualForward sum_of_rows(const SumOperands& operands, int64_t R, int64_t C) {
-  ResidualForward sum{};
-  sum.y = operands.y;
-  sum.residual = operands.residual;
-  sum.x = operands.x;
-  sum.R = R;
-  sum.C = C;
-  sum.rows.T_local = sum.rows.T = R;
-  return sum;
-}
-
 KernelBench::KernelBench(MpiWorld& world, Device& device, int64_t room_bytes, Calibration& result)
     : world_(world),
       device_(device),
@@ -257,14 +246,11 @@ LeftOut KernelBench::machine(double seconds) {
   const bool has_own_memory = device_.info().kind == DeviceKind::cuda;
   const int64_t R = std::min<int64_t>(has_own_memory ? 131072 : 16384, room_bytes_ / (4 * 4 * C));
   const int64_t n = R * C, bytes = 4 * n;
-  const double sum_bytes = 3.0 * static_cast<double>(bytes);
+  const double triad_bytes = 3.0 * static_cast<double>(bytes), scale = 3.0;
   const int64_t on_host = has_own_memory ? 3 : 0;  // and copies
   TimeShare share(world_, seconds, 1 + on_host);
   LeftOut left_out;  // of launches
   const auto all_left_out = [&] { return left_out += share.left_out(); };
-  const auto sum = [&](const KernelTable& kernels, Queue& queue, void* y, void* a, void* b) {
-    kernels.residual_forward(queue, sum_of_rows({y, a, b}, R, C));
-  };
   {
     const DeviceArray a(device_, *queue_, type, n, DType::f32, Fill::random),
         b(device_, *queue_, type, n, DType::f32, Fill::random),
@@ -275,8 +261,11 @@ LeftOut KernelBench::machine(double seconds) {
     });
     left_out = launches.left_out();
     add(
-        share, rate_of(sum_of_arrays, type, {R, C, 0}, 0.0, sum_bytes),
-        [&] { sum(device_.kernels(type), *queue_, y.data(), a.data(), b.data()); }, DeviceArrays());
+        share, rate_of(triad, type, {R, C, 0}, 0.0, triad_bytes),
+        [&] {
+          device_.kernels(type).triad(*queue_, {y.data(), a.data(), b.data(), n, scale});
+        },
+        DeviceArrays());
   }
   if (!has_own_memory) return all_left_out();
   const auto free_host = [&](void* memory) { device_.release_host(memory, 3 * bytes); };
@@ -289,9 +278,10 @@ LeftOut KernelBench::machine(double seconds) {
   char* const memory = static_cast<char*>(host.get());
   const std::unique_ptr<Queue> host_queue = device_.make_host_queue();
   add(
-      share, rate_of(host_sum, type, {R, C, 0}, 0.0, sum_bytes),
+      share, rate_of(host_triad, type, {R, C, 0}, 0.0, triad_bytes),
       [&] {
-        sum(device_.host_kernels(type), *host_queue, memory, memory + bytes, memory + 2 * bytes);
+        device_.host_kernels(type).triad(*host_queue,
+                                         {memory, memory + bytes, memory + 2 * bytes, n, scale});
       },
       {}, host_queue.get());
   const DeviceArray a(device_, *queue_, type, n, DType::f32, Fill::zeros);

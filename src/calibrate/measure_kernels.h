@@ -29,10 +29,11 @@ struct ArrayCase {
 // Behind the name of a kernel of attention that was called without a causal mask.
 inline constexpr const char* without_mask = "_bidirectional";
 
+// The kernel that memory's bandwidth is taken from.
+inline constexpr const char* triad = "triad";
 // Names of what no kernel of the table is named after.
-inline constexpr const char* sum_of_arrays = "sum_of_arrays";  // STREAM's add, in fp32
-inline constexpr const char* launch = "launch";                // a kernel with nothing to do
-inline constexpr const char* host_sum = "host_sum_of_arrays";  // the same by the host's kernels
+inline constexpr const char* launch = "launch";          // a kernel with nothing to do
+inline constexpr const char* host_triad = "host_triad";  // by the kernels of a device's host
 inline constexpr const char* copy_to_device = "copy_to_device";
 inline constexpr const char* copy_to_host = "copy_to_host";
 // What computing loses to messages: a GEMM, an all-reduce of all ranks, and several such GEMMs (the
@@ -86,13 +87,5 @@ GemmCase typical_gemm(const Device& device);
 // A rate without its time; flops and bytes of one call. size: as KernelRate has it.
 KernelRate rate_of(const std::string& kernel, ComputeType type, const GemmCase& size, double flops,
                    double bytes);
-
-// y = residual + x, arrays [R, C], without dropout.
-struct SumOperands {
-  void* y;
-  const void* residual;
-  const void* x;
-};
-ResidualForward sum_of_rows(const SumOperands& operands, int64_t R, int64_t C);
 
 }  // namespace gptbench

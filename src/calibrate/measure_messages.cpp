@@ -141,11 +141,11 @@ class Exchange {
 };
 
 // A plan of nothing but these messages, of which NCCL learns whom to connect.
-Plan plan_of(const Config& config, const MessageRanks& ranks, const AxisMessages& messages) {
+Plan plan_of(const Config& config, const AxisMessages& messages) {
   Plan plan;
   plan.config = config;
   plan.grid = messages.grid;
-  plan.rank = ranks.rank;
+  plan.rank = messages.ranks.rank;
   const int64_t neighbour =
       neighbour_of(plan.grid.place_of(plan.rank, messages.axis), plan.grid.size_of(messages.axis));
   for (const OpKind each : messages.kinds) {
@@ -165,9 +165,8 @@ Plan plan_of(const Config& config, const MessageRanks& ranks, const AxisMessages
 
 // Collective. The group of this rank along the axis; null on one that waits.
 std::unique_ptr<Communicator> communicator_of(MpiWorld& world, const Config& config,
-                                              const MessageRanks& ranks,
                                               const AxisMessages& messages) {
-  return make_communicator(world, plan_of(config, ranks, messages), messages.axis);
+  return make_communicator(world, plan_of(config, messages), messages.axis);
 }
 
 Grid flat_grid(const MessageRanks& ranks) {
@@ -195,16 +194,28 @@ MessageRanks message_ranks(const std::vector<int64_t>& node_sizes, int64_t node,
   return ranks;
 }
 
+MessageRanks ranks_of_fullest_node(const std::vector<int64_t>& node_sizes, int64_t node,
+                                   int64_t node_rank) {
+  const auto fullest = std::max_element(node_sizes.begin(), node_sizes.end());
+  return {1, *fullest, node == fullest - node_sizes.begin() ? node_rank : -1};
+}
+
+AxisMessages messages_within_node(const MessageRanks& ranks) {
+  Grid grid;
+  grid.tensor = ranks.size();
+  return {ranks, grid, Axis::tensor, all_kinds};
+}
+
 std::vector<AxisMessages> default_messages(const MessageRanks& ranks) {
   if (ranks.size() == 1) return {};
-  if (ranks.nodes == 1) return {{flat_grid(ranks), Axis::data, all_kinds}};
+  if (ranks.nodes == 1) return {{ranks, flat_grid(ranks), Axis::data, all_kinds}};
   Grid grid;
   grid.tensor = ranks.per_node;
   grid.data = ranks.nodes;
-  std::vector<AxisMessages> all = {{grid, Axis::data, all_kinds}};
+  std::vector<AxisMessages> all = {{ranks, grid, Axis::data, all_kinds}};
   if (ranks.per_node > 1) {
-    all.insert(all.begin(), {grid, Axis::tensor, all_kinds});
-    all.push_back({grid, Axis::world, all_kinds});
+    all.insert(all.begin(), {ranks, grid, Axis::tensor, all_kinds});
+    all.push_back({ranks, grid, Axis::world, all_kinds});
   }
   return all;
 }
@@ -239,7 +250,7 @@ std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan,
     }
   std::vector<AxisMessages> all;
   for (int axis = 0; axis < num_axes; ++axis) {
-    AxisMessages messages{plan.grid, static_cast<Axis>(axis), {}};
+    AxisMessages messages{ranks, plan.grid, static_cast<Axis>(axis), {}};
     for (const OpKind kind : all_kinds)
       if (!world.all(!used[static_cast<size_t>(axis)][static_cast<size_t>(kind)]))
         messages.kinds.push_back(kind);
@@ -249,11 +260,10 @@ std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan,
 }
 
 MessageOutcome measure_messages(MpiWorld& world, Device& device, const Config& config,
-                                const MessageRanks& ranks, const AxisMessages& messages,
-                                int64_t room_bytes, double seconds, Calibration& result) {
-  const std::unique_ptr<Communicator> communicator =
-      communicator_of(world, config, ranks, messages);
-  const GroupShape shape = shape_of(messages.grid, 0, messages.axis, ranks.per_node);
+                                const AxisMessages& messages, int64_t room_bytes, double seconds,
+                                Calibration& result) {
+  const std::unique_ptr<Communicator> communicator = communicator_of(world, config, messages);
+  const GroupShape shape = shape_of(messages.grid, 0, messages.axis, messages.ranks.per_node);
   int64_t largest = largest_message_bytes;
   while (4 * largest > room_bytes && largest > smallest_message_bytes) largest /= 2;
   largest = world.min(largest);
@@ -321,7 +331,7 @@ LeftOut measure_overlap(MpiWorld& world, Device& device, const Config& config,
   TimeShare share(world, seconds, rates);
   if (2 * bytes + 4 * (2 * R * C + C * C) > room_bytes) return {rates, 0.0};
   const std::unique_ptr<Communicator> communicator =
-      communicator_of(world, config, ranks, {flat_grid(ranks), Axis::world, {OpKind::all_reduce}});
+      communicator_of(world, config, {ranks, flat_grid(ranks), Axis::world, {OpKind::all_reduce}});
   Exchange exchange(device, communicator.get(), bytes);
   if (!world.all(exchange.has_memory()))
     throw AgreedError(Exit::out_of_memory, "calibration: no memory for messages");

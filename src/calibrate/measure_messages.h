@@ -25,10 +25,15 @@ struct MessageRanks {
 // this rank, as MpiWorld has them.
 // Examples, ranks of each node: {4, 4, 1} makes 2 nodes of 4, {4, 3} 2 of 3, {4, 1} 2 of 1.
 MessageRanks message_ranks(const std::vector<int64_t>& node_sizes, int64_t node, int64_t node_rank);
+// The ranks of the node that holds most, of the first such node; the others wait.
+MessageRanks ranks_of_fullest_node(const std::vector<int64_t>& node_sizes, int64_t node,
+                                   int64_t node_rank);
 
-// The groups of `axis` of a grid, and what is measured in them: kinds of collectives, and `send`
-// for messages between two neighbours, of which the even one sends and gets the message back.
+// The groups of `axis` of a grid of `ranks`, and what is measured in them: kinds of collectives,
+// and `send` for messages between two neighbours, of which the even one sends and gets the message
+// back.
 struct AxisMessages {
+  MessageRanks ranks;
   Grid grid;
   Axis axis = Axis::world;
   std::vector<OpKind> kinds;
@@ -37,6 +42,8 @@ struct AxisMessages {
 // Messages to measure without a deck. On one node all ranks as one group; on several nodes groups
 // within nodes (tensor), groups of one rank of each node (data), and all ranks (world).
 std::vector<AxisMessages> default_messages(const MessageRanks& ranks);
+// Of all kinds, as one group (tensor).
+AxisMessages messages_within_node(const MessageRanks& ranks);
 // `axes` of a deck, and on several nodes those of default_messages() within nodes and of one rank
 // of each node where the deck has no such groups: the links of a profile are fitted to these alone.
 // Example, four ranks on two nodes with data = 4: no group of the deck is either, so tensor {0, 1}
@@ -57,8 +64,8 @@ struct MessageOutcome {
 // number of ranks, the others leave ones. Appends to `result` on rank 0. `config`: with the library
 // of messages that make_device() selected.
 MessageOutcome measure_messages(MpiWorld& world, Device& device, const Config& config,
-                                const MessageRanks& ranks, const AxisMessages& messages,
-                                int64_t room_bytes, double seconds, Calibration& result);
+                                const AxisMessages& messages, int64_t room_bytes, double seconds,
+                                Calibration& result);
 
 // Elements of a device's array [count] that are not `expected`.
 int64_t count_wrong(Device& device, Queue& queue, const float* array, int64_t count,

@@ -15,6 +15,16 @@ struct Accumulate {
   int64_t n;
 };
 
+// y = a + scale b, n elements: the triad of STREAM (McCalpin, 1995). Assigns (S). Calibrations time
+// it; a step has none.
+struct Triad {
+  void* y;
+  const void* a;
+  const void* b;
+  int64_t n;
+  double scale;
+};
+
 // out[0] = x[0] + ... + x[n-1] in this order. Assigns (double).
 struct SumScalars {
   double* out;

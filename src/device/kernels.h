@@ -68,6 +68,7 @@
   X(adamw, AdamW)
 #define GPTBENCH_CONVERT_KERNELS(X) X(convert, Convert)
 #define GPTBENCH_WEIGHTS_KERNELS(X) X(draw_weights, DrawWeights)
+#define GPTBENCH_TRIAD_KERNELS(X) X(triad, Triad)
 #define GPTBENCH_FP8_KERNELS(X)  \
   X(fp8_quantize, Fp8Quantize)   \
   X(fp8_transpose, Fp8Transpose) \
@@ -89,7 +90,8 @@
   GPTBENCH_EMBEDDING_KERNELS(X)      \
   GPTBENCH_LOSS_KERNELS(X)           \
   GPTBENCH_OPTIMIZER_KERNELS(X)      \
-  GPTBENCH_WEIGHTS_KERNELS(X)
+  GPTBENCH_WEIGHTS_KERNELS(X)        \
+  GPTBENCH_TRIAD_KERNELS(X)
 #define GPTBENCH_KERNELS(X)     \
   GPTBENCH_KERNELS_OF_GEMMS(X)  \
   GPTBENCH_KERNELS_OF_LAYERS(X) \

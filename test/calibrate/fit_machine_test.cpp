@@ -39,10 +39,10 @@ Calibration known_machine() {
             {"linear_forward", "fp32", M, N, K, flops, 0.0, launch_s + time_s, 0.01});
       }
   calibration.kernels.push_back({launch, "fp32", 1, 1, 0, 0.0, 0.0, launch_s, 0.0});
-  calibration.kernels.push_back({sum_of_arrays, "fp32", 1, 1, 0, 0.0, 1e9, 0.1, 0.0});
+  calibration.kernels.push_back({triad, "fp32", 1, 1, 0, 0.0, 1e9, 0.1, 0.0});
   // Rounds of a second scatter less than the GEMMs in them.
   calibration.kernels.push_back({round_of_gemms, "fp32", 256, 768, 768, 1e11, 0.0, 1.0, 0.002});
-  // Half the bandwidth of a sum.
+  // Half the bandwidth of the triad.
   calibration.kernels.push_back({"gelu_forward", "fp32", 1, 1, 0, 0.0, 1e9, launch_s + 0.2, 0.0});
   // FLOPs at half the rate of GEMMs, 1 + 256 / T times as long.
   for (const int64_t T : {256, 1024, 4096})
@@ -314,7 +314,7 @@ TEST(Fit, WritesWhatIsKept) {
 
   facts.is_accelerator = facts.fuses = true;
   facts.reported = "a new accelerator";
-  calibration.kernels.push_back({host_sum, "fp32", 1, 1, 0, 0.0, 1e9, 0.25, 0.0});
+  calibration.kernels.push_back({host_triad, "fp32", 1, 1, 0, 0.0, 1e9, 0.25, 0.0});
   calibration.kernels.push_back({copy_to_device, "fp32", 1, 1, 0, 0.0, 1e9, 0.04, 0.0});
   calibration.kernels.push_back({copy_to_host, "fp32", 1, 1, 0, 0.0, 1e9, 0.05, 0.0});
   calibration.kernels.push_back({"adamw", "fp32", 1, 1, 0, 0.0, 1e9, launch_s + 0.3, 0.0});
@@ -323,10 +323,10 @@ TEST(Fit, WritesWhatIsKept) {
   expect_profile("accelerator.in", calibration, facts);
   facts.sheet = *find_device("a100_80gb");
   expect_profile("a100.in", calibration, facts);
-  // Nothing but a GEMM and a sum.
+  // Nothing but a GEMM and the triad.
   Calibration least;
   for (const KernelRate& rate : known_machine().kernels)
-    if (rate.kernel == sum_of_arrays || least.kernels.empty()) least.kernels.push_back(rate);
+    if (rate.kernel == triad || least.kernels.empty()) least.kernels.push_back(rate);
   expect_profile("least.in", least, host_of_two());
 }
 

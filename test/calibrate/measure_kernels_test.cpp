@@ -32,6 +32,7 @@ class Kernels : public ::testing::Test {
       bench.arrays(type, {6, 4, 8, 2}, time_s);
     }
     bench.fp8_gemms(GemmCases({{6, 4, 10}}), time_s);
+    KernelBench(world, *device, int64_t{1} << 16, result).machine(time_s);
     for (const KernelRate& rate : result.kernels) {
       rates_[rate.type + " " + rate.kernel] = rate;
       EXPECT_GT(rate.time_s, 0.0) << rate.kernel;
@@ -186,6 +187,14 @@ TEST_F(Kernels, WhatHasNoRoomIsCounted) {
   EXPECT_EQ(all.items, 9);
   EXPECT_EQ(all.time_s, 0.0);  // more time would not help
   EXPECT_TRUE(nothing.kernels.empty());
+}
+
+// Four rows of 1,024 columns have room in 64 KiB: two arrays are read, one is written, all of f32.
+TEST_F(Kernels, Triad) {
+  EXPECT_EQ(rate("fp32 triad").rows, 4);
+  EXPECT_EQ(rate("fp32 triad").bytes, 4.0 * 1024.0 * 3.0 * 4.0);
+  EXPECT_EQ(rate("fp32 launch").bytes, 0.0);
+  EXPECT_EQ(rates_.count("fp32 host_triad"), 0u);  // the host has no other memory
 }
 
 // Arrays of 24 elements; 24 / 8 rows of logits, 24 elements as well.

@@ -18,7 +18,7 @@ Grid grid_of(int64_t tensor, int64_t data) {
 }
 
 AxisMessages all_reduces(const Grid& grid, Axis axis) {
-  return {grid, axis, {OpKind::all_reduce}};
+  return {{}, grid, axis, {OpKind::all_reduce}};
 }
 
 // "data 4, tensor 2": axes and sizes of their groups.
@@ -59,6 +59,18 @@ TEST(MessageRanks, CountNodeByNode) {
   EXPECT_EQ(rank_of(2, 0), -1);
   EXPECT_EQ(rank_of(3, 0), 3);
   EXPECT_EQ(rank_of(3, 2), 5);
+}
+
+TEST(MessageRanks, OfTheFullestNode) {
+  const std::vector<int64_t> node_sizes = {1, 4, 2, 4};
+  for (int64_t node = 0; node < 4; ++node)
+    for (int64_t rank = 0; rank < node_sizes[static_cast<size_t>(node)]; ++rank) {
+      const MessageRanks ranks = ranks_of_fullest_node(node_sizes, node, rank);
+      EXPECT_EQ(ranks.nodes, 1);
+      EXPECT_EQ(ranks.per_node, 4);
+      EXPECT_EQ(ranks.rank, node == 1 ? rank : -1) << node;
+      EXPECT_EQ(names({messages_within_node(ranks)}), "tensor 4");
+    }
 }
 
 // Groups with several ranks on each of several nodes are of neither link.
@@ -110,9 +122,8 @@ TEST(MeasureMessages, OfSomeRanks) {
     const std::vector<AxisMessages> axes = default_messages(ranks);
     ASSERT_EQ(names(axes), "data 3");
     Calibration result;
-    const MessageOutcome outcome =
-        measure_messages(world, *device, plan_of(world).config, ranks, axes[0],
-                         /*room_bytes=*/128, /*seconds=*/1e5, result);
+    const MessageOutcome outcome = measure_messages(world, *device, plan_of(world).config, axes[0],
+                                                    /*room_bytes=*/128, /*seconds=*/1e5, result);
     EXPECT_EQ(outcome.wrong, 0);
     EXPECT_EQ(outcome.left_out.items, 0);
     // Each of the four kinds has two sizes in 128 bytes of room: messages of 3 and of 6 elements.

@@ -99,7 +99,7 @@ TYPED_TEST(HostKernel, SquaredNormOfMoreBlocksThanOneRoundOfPartialSumsHolds) {
 
 // Sums of two numbers, rounded once, have one result. 60,001 numbers are more than the emulation's
 // threads take in one round.
-TYPED_TEST(HostKernel, AccumulateAndSumScalarsAreExact) {
+TYPED_TEST(HostKernel, AccumulateTriadAndSumScalarsAreExact) {
   using A = TypeParam;
   for (const KernelTable* kernels :
        {&this->template host_kernels<A>(), &this->template ref_kernels<A>()})
@@ -109,6 +109,9 @@ TYPED_TEST(HostKernel, AccumulateAndSumScalarsAreExact) {
       sum.push_back(7.0f);
       kernels->accumulate(*this->queue, {sum.data(), x.data(), n});
       for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(sum[i], y[i] + x[i]) << i;
+      EXPECT_EQ(sum.back(), 7.0f);
+      kernels->triad(*this->queue, {sum.data(), y.data(), x.data(), n, -0.5});
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(sum[i], y[i] - 0.5f * x[i]) << i;
       EXPECT_EQ(sum.back(), 7.0f);
       const double values[] = {1.0, 0x1p-50, 2.0, 4.0};
       double total = 9.0;

@@ -19,6 +19,7 @@ calibrates() {
   for phase in "GEMMs$in" "attention$in" "other kernels$in" "messages along axis"; do
     [[ $1 -eq 1 && $phase == messages* ]] || grep -Eq "^ +[0-9]+ s, [01] s left: $phase" out || fail "no phase: $phase"
   done
+  grep -Eq '^Rates: +GEMM [0-9.e+-]+ TFLOP/s and triad [0-9.e+-]+ GB/s per rank' out || fail "no rates: $(cat out)"
   grep -Fqx "As machine 'local': cp output/$name/$name.in input/machines/local.in" out || fail "does not say how to keep it"
   check_result "$work/output/$name/result.h5" OK
   for line in "hosts $1" 'libraries mpi=.' 'chosen device=.'; do
@@ -112,7 +113,7 @@ for ranks in 1 2; do
   grep -q '^reason stopped by signal 15, without a profile; measurements left out: [1-9]' values || fail "$(grep reason values)"
   [ ! -e "$work/output/calibration/calibration.in" ] || fail "a profile"
   "$GPTPOST" show "$work/output/calibration/result.h5" --format json >shown || fail "the result is not shown"
-  grep -q '"kernel": *"sum_of_arrays"' shown || fail "what was measured is not in the result"
+  grep -q '"kernel": *"triad"' shown || fail "what was measured is not in the result"
 done
 
 # Ranks that take turns on nodes, and nodes with different numbers of ranks.
@@ -164,9 +165,14 @@ grep -Eq '^  between_us = [0-9.]+  ! measured: messages between nodes, 2 of 3 ra
 # The first rank, which writes the files, waits.
 ranks_on "9 1 1 2 2" 3 "4 of 5 ranks exchange messages, 2 on each of 2 nodes: nodes hold 1 to 2"
 has_messages tensor,2,1 data,2,2 world,4,2
-ranks_on "2 2 2" 2 "2 of 3 ranks exchange messages, 1 on each of 2 nodes: nodes hold 1 to 2, and the deck's groups need all; groups are those without a deck" \
+ranks_on "2 2 2" 2 "2 of 3 ranks exchange messages, 1 on each of 2 nodes, and the 2 of one node: nodes hold 1 to 2, and the deck's groups need all; groups are those without a deck" \
   "$decks/tiny.in"
-has_messages data,2,2
+has_messages tensor,2,1 data,2,2
+# The first rank is alone on its node; the three of the other exchange messages within it.
+ranks_on "1 1 2 3" 2 "2 of 4 ranks exchange messages, 1 on each of 2 nodes, and the 3 of one node: nodes hold 1 to 3"
+has_messages tensor,3,1 data,2,2
+grep -Eq '^  within_us = [0-9.]+  ! measured: messages within a node$' profile || fail "links: $(grep within profile)"
+grep -Eq '^  between_us = [0-9.]+  ! measured: messages between nodes, 1 of 3 ranks per node$' profile || fail "links: $(grep between profile)"
 # An odd number of ranks on one node.
 ranks_on "9 9 9" 1 ""
 has_messages data,3,1
