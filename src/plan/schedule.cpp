@@ -7,7 +7,7 @@
 namespace gptbench {
 namespace {
 
-using Visit = std::function<void(const StagePass&)>;
+using VisitPass = std::function<void(const StagePass&)>;
 
 // Pass number k of all forward (backward) ones of m micro-batches: groups of p micro-batches, each
 // through all chunks before the next group.
@@ -19,7 +19,7 @@ StagePass pass_at(PassKind kind, int64_t p, int64_t v, int64_t m, int64_t k) {
           static_cast<int32_t>(k / (group * v) * group + k % group)};
 }
 
-void zero_bubble(int64_t p, int64_t m, int64_t stage, const Visit& visit) {
+void zero_bubble(int64_t p, int64_t m, int64_t stage, const VisitPass& visit) {
   const int64_t warmup = std::min(p - stage - 1, m);
   int64_t f = 0, b = 0, w = 0;
   const auto add = [&](PassKind kind, int64_t& next) {
@@ -58,7 +58,7 @@ void go_along(StageSchedule schedule, const PassSpan& span, const Change& change
 
 }  // namespace
 
-void for_each_pass(const StageSchedule& schedule, const Visit& visit) {
+void for_each_pass(const StageSchedule& schedule, const VisitPass& visit) {
   const int64_t p = schedule.p, v = schedule.v, m = schedule.m, stage = schedule.stage;
   if (schedule.schedule == PipelineSchedule::zero_bubble && p > 1)
     return zero_bubble(p, m, stage, visit);

@@ -144,7 +144,7 @@ const Form& form_of(const std::string& where, const std::vector<std::string>& na
 }
 
 // As the style prints it: figures with the unit that the file's column has in its name.
-std::string printed(const PublishedRow& row, const std::string& key) {
+std::string printed_cell(const PublishedRow& row, const std::string& key) {
   const std::string text = row.text(key);
   if (text.empty() || text.front() == '#') return "";
   const bool bare = text.find_first_not_of("0123456789.") == std::string::npos;
@@ -164,10 +164,10 @@ PublishedCells cells_of(const Form& form, const PublishedRow& row) {
       cells.by_heading[heading] = "-";
   for (const ColumnName& column : form.columns) {
     if (column.heading[0] == '\0') continue;
-    cells.by_heading[column.heading] = printed(row, column.key);
+    cells.by_heading[column.heading] = printed_cell(row, column.key);
     // The heading where recomputation is counted.
     if (std::string(column.heading) == "TFLOPs")
-      cells.by_heading["TFLOPs*"] = printed(row, column.key);
+      cells.by_heading["TFLOPs*"] = printed_cell(row, column.key);
   }
   return cells;
 }

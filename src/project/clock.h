@@ -14,6 +14,9 @@
 
 namespace gptbench {
 
+// The place of the queue that computes in an array of all queues.
+constexpr auto compute_queue = static_cast<size_t>(QueueId::compute);
+
 class Clock {
  public:
   // Throws Error(Exit::usage) where the profile cannot time the plan's types.

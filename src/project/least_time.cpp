@@ -10,8 +10,6 @@
 namespace gptbench {
 namespace {
 
-constexpr auto compute = static_cast<size_t>(QueueId::compute);
-
 // Whether computing beside messages of this queue loses overlap_cost.
 bool is_link(size_t queue) {
   const auto id = static_cast<QueueId>(queue);
@@ -88,7 +86,7 @@ double ProgramClock::seconds(int32_t i, int64_t rows) {
 // What earlier operations left on the queues is over when computing has come to here.
 void ProgramClock::begin_segment() {
   ++segment_;
-  queue_s_.fill(queue_s_[compute]);
+  queue_s_.fill(queue_s_[compute_queue]);
 }
 
 bool ProgramClock::waits_for_stage(const Op& op) const {
@@ -105,7 +103,7 @@ void ProgramClock::take(int32_t i, int64_t rows, bool is_of_step) {
     // segment; statistics of the loss may be of other blocks of rows than these. What is sent once
     // per step may take less per layer where there are more layers.
     if (op.axis == Axis::pipeline) {
-      if (op.kind == OpKind::send) run_.sent_s = queue_s_[compute] + seconds(i, rows);
+      if (op.kind == OpKind::send) run_.sent_s = queue_s_[compute_queue] + seconds(i, rows);
       return;
     }
     if (!prefetches_ && op.kind == OpKind::all_gather && op.axis == Axis::shard) return;
@@ -122,17 +120,17 @@ void ProgramClock::take(int32_t i, int64_t rows, bool is_of_step) {
   if (!has_received_ && waits_for_stage(op)) {
     begin_segment();
     has_received_ = true;
-    run_.received_s = queue_s_[compute];
+    run_.received_s = queue_s_[compute_queue];
   }
   const auto queue = static_cast<size_t>(op.queue);
-  double start = std::max(queue_s_[queue], queue_s_[compute]);
+  double start = std::max(queue_s_[queue], queue_s_[compute_queue]);
   for (const int32_t wait : op.waits_for) {
     const End& end = ended_[static_cast<size_t>(wait)];
     if (end.segment == segment_) start = std::max(start, end.s);
   }
   const double own_s = seconds(i, rows);
   double end = start + own_s;
-  if (queue == compute) {
+  if (queue == compute_queue) {
     run_.time.computing_s += own_s;
     double busy_until = start;
     for (size_t q = 0; q < queue_s_.size(); ++q)
@@ -173,7 +171,7 @@ ProgramClock::Run ProgramClock::run(ProgramKind kind, int32_t chunk, int64_t hel
   if (program->loop_times > 0) begin_segment();
   take_all(program->loop_last, program->last, held_rows);
   run_.exists = true;
-  run_.time.least_s = queue_s_[compute];
+  run_.time.least_s = queue_s_[compute_queue];
   if (run_.sent_s == 0.0) run_.sent_s = run_.time.least_s;
   return run_;
 }

@@ -13,8 +13,6 @@
 namespace gptbench {
 namespace {
 
-using M = Machine;
-using S = Software;
 template <class T>
 MemberKey<T> figure_key(const char* name, double T::*member, const FigureRange& range) {
   MemberKey<T> key{name, member};
@@ -24,29 +22,31 @@ MemberKey<T> figure_key(const char* name, double T::*member, const FigureRange& 
   key.is_optional = range.optional;
   return key;
 }
-MemberKey<M> collectives_key() {
-  MemberKey<M> key{"collectives", &M::collectives, collective_algorithms};
+MemberKey<Machine> collectives_key() {
+  MemberKey<Machine> key{"collectives", &Machine::collectives, collective_algorithms};
   key.is_optional = true;
   return key;
 }
-MemberKey<M> unmeasured_key() {
-  MemberKey<M> key{"unmeasured", &M::unmeasured};
+MemberKey<Machine> unmeasured_key() {
+  MemberKey<Machine> key{"unmeasured", &Machine::unmeasured};
   key.is_optional = true;
   return key;
 }
-MemberKey<S> known_devices_key() {
-  MemberKey<S> key{"known_devices", &S::known_devices};
+MemberKey<Software> known_devices_key() {
+  MemberKey<Software> key{"known_devices", &Software::known_devices};
   key.is_optional = true;
   return key;
 }
-#define GPTBENCH_MACHINE_ROW(key, range, doc) figure_key<M>(#key, &M::key, figure_range::range),
-const std::vector<MemberKey<M>> machine_keys = {{"device", &M::device},
-                                                GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW)
-                                                    collectives_key(),
-                                                unmeasured_key()};
-#define GPTBENCH_SOFTWARE_ROW(key, range, doc) figure_key<S>(#key, &S::key, figure_range::range),
-const std::vector<MemberKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)
-                                                     known_devices_key()};
+#define GPTBENCH_MACHINE_ROW(key, range, doc) \
+  figure_key<Machine>(#key, &Machine::key, figure_range::range),
+const std::vector<MemberKey<Machine>> machine_keys = {{"device", &Machine::device},
+                                                      GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW)
+                                                          collectives_key(),
+                                                      unmeasured_key()};
+#define GPTBENCH_SOFTWARE_ROW(key, range, doc) \
+  figure_key<Software>(#key, &Software::key, figure_range::range),
+const std::vector<MemberKey<Software>> software_keys = {
+    GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW) known_devices_key()};
 
 // The text of a profile: of the program's own by name, of this machine as "local", else of the
 // file.

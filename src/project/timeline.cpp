@@ -12,7 +12,6 @@ namespace gptbench {
 namespace {
 
 constexpr double unknown = -1.0;  // when a receive ends whose message has not been sent
-constexpr auto compute = static_cast<size_t>(QueueId::compute);
 
 bool spans_stages(Axis axis) {
   return axis == Axis::model || axis == Axis::embedding || axis == Axis::world;
@@ -58,7 +57,7 @@ class Walker {
 
   LaneTime time() {
     time_.end_s = *std::max_element(clock_.begin(), clock_.end());
-    time_.exposed_s += time_.end_s - clock_[compute];
+    time_.exposed_s += time_.end_s - clock_[compute_queue];
     return std::move(time_);
   }
 
@@ -74,7 +73,7 @@ class Walker {
     const Op& op = plan_.ops[static_cast<size_t>(issue.op)];
     const auto queue = static_cast<size_t>(op.queue);
     if (reduces_late_ && issue.micro_batch < 0) settle_gradients();
-    double start = std::max(clock_[queue], clock_[compute]), waited_bubble = 0.0;
+    double start = std::max(clock_[queue], clock_[compute_queue]), waited_bubble = 0.0;
     const double issued = start;
     for (const int32_t wait : op.waits_for) {
       const auto i = static_cast<size_t>(wait);
@@ -156,7 +155,7 @@ class Walker {
     } else {
       const double seconds = lane_.seconds[static_cast<size_t>(next.issue->work)];
       double end = 0.0;
-      transmit(op, seconds, std::max({next.start, clock_[q], clock_[compute]}), end);
+      transmit(op, seconds, std::max({next.start, clock_[q], clock_[compute_queue]}), end);
       finish(q, *next.issue, end - seconds, end);
     }
     posted_[q].pop();

@@ -26,7 +26,7 @@ std::string store_path() {
 }
 
 // Lines "key<TAB>value value ...", oldest first; none where the file cannot be read.
-std::vector<std::string> lines_of(const std::string& path) {
+std::vector<std::string> read_lines(const std::string& path) {
   try {
     const Bytes bytes = read_bytes(path, max_store_bytes);
     return split(std::string(bytes.begin(), bytes.end()), '\n');
@@ -47,7 +47,7 @@ CeilingStore::CeilingStore() : path_(store_path()) {}
 std::vector<double> CeilingStore::read(const std::string& key) const {
   std::vector<double> values;
   if (path_.empty()) return values;
-  for (const std::string& line : lines_of(path_))
+  for (const std::string& line : read_lines(path_))
     if (has_key(line, key))
       for (const std::string& word : split(line.substr(key.size() + 1), ' '))
         if (const double value = std::atof(word.c_str()); value > 0.0 && std::isfinite(value))
@@ -64,7 +64,7 @@ void CeilingStore::add(const std::string& key, double tflops) const {
   for (const double value : values) line += printed("%.6g ", value);
   std::vector<std::string> lines = {line};  // those that were used last come first
   size_t bytes = line.size();
-  for (const std::string& other : lines_of(path_)) {
+  for (const std::string& other : read_lines(path_)) {
     bytes += other.size() + 1;
     if (!has_key(other, key) && bytes < max_store_bytes / 2) lines.push_back(other);
   }

@@ -73,46 +73,46 @@ struct Option {
 
 constexpr int64_t max_ranks = 1000000000, max_layouts = 10000;
 
-using Line = CommandLine;
 using Text = std::string;
 const Option options[] = {
     {"--ranks", "a number",
-     [](Line& line, const Text& name, const Text& value) {
+     [](CommandLine& line, const Text& name, const Text& value) {
        line.ranks = count_of(name, value, max_ranks);
      }},
     {"--ranks-per-node", "a number",
-     [](Line& line, const Text& name, const Text& value) {
+     [](CommandLine& line, const Text& name, const Text& value) {
        line.ranks_per_node = count_of(name, value, max_ranks);
      }},
     {"--top", "a number",
-     [](Line& line, const Text& name, const Text& value) {
+     [](CommandLine& line, const Text& name, const Text& value) {
        line.top = count_of(name, value, max_layouts);
      }},
     {"--machine", "a value",
-     [](Line& line, const Text&, const Text& value) { line.machine = value; }},
+     [](CommandLine& line, const Text&, const Text& value) { line.machine = value; }},
     {"--software", "a value",
-     [](Line& line, const Text&, const Text& value) { line.software = value; }},
+     [](CommandLine& line, const Text&, const Text& value) { line.software = value; }},
     {"--tokens", "a value",
-     [](Line& line, const Text&, const Text& value) { line.tokens = token_count(value); }},
+     [](CommandLine& line, const Text&, const Text& value) { line.tokens = token_count(value); }},
     {"--write-decks", "a directory",
-     [](Line& line, const Text&, const Text& value) { line.decks_directory = value; }},
+     [](CommandLine& line, const Text&, const Text& value) { line.decks_directory = value; }},
     {"--write-result", "a directory",
-     [](Line& line, const Text&, const Text& value) { line.result_directory = value; }},
+     [](CommandLine& line, const Text&, const Text& value) { line.result_directory = value; }},
     {"--format", "json",
-     [](Line& line, const Text&, const Text& value) {
+     [](CommandLine& line, const Text&, const Text& value) {
        if (value != "json") usage("--format requires json");
        line.json = true;
      }},
-    {"--operations", nullptr, [](Line& line, const Text&, const Text&) { line.operations = true; }},
-    {"--list", nullptr, [](Line& line, const Text&, const Text&) { line.list = true; }},
+    {"--operations", nullptr,
+     [](CommandLine& line, const Text&, const Text&) { line.operations = true; }},
+    {"--list", nullptr, [](CommandLine& line, const Text&, const Text&) { line.list = true; }},
     {"--verbose", nullptr,
-     [](Line& line, const Text&, const Text&) { set_verbosity(line, Verbosity::verbose); }},
+     [](CommandLine& line, const Text&, const Text&) { set_verbosity(line, Verbosity::verbose); }},
     {"--quiet", nullptr,
-     [](Line& line, const Text&, const Text&) { set_verbosity(line, Verbosity::quiet); }},
+     [](CommandLine& line, const Text&, const Text&) { set_verbosity(line, Verbosity::quiet); }},
     {"--markdown", nullptr,
-     [](Line& line, const Text&, const Text&) { line.keys_form = Mode::keys_markdown; }},
+     [](CommandLine& line, const Text&, const Text&) { line.keys_form = Mode::keys_markdown; }},
     {"--words", nullptr,
-     [](Line& line, const Text&, const Text&) { line.keys_form = Mode::keys_words; }},
+     [](CommandLine& line, const Text&, const Text&) { line.keys_form = Mode::keys_words; }},
 };
 
 [[noreturn]] void fail_unknown(const std::string& argument) {

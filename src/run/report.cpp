@@ -129,13 +129,13 @@ std::string utilisation(const Quoted& q, const Summary& summary) {
   return text + (warning.empty() ? "" : "; " + warning);
 }
 
-int64_t lines_of(const std::string& text) {
+int64_t line_count(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
 // The first `max_lines` lines of a text, the last of them `rest` where there are more.
 std::string cut(const std::string& text, int64_t max_lines, const std::string& rest) {
-  if (lines_of(text) <= max_lines) return text;
+  if (line_count(text) <= max_lines) return text;
   size_t end = 0;
   for (int64_t line = 1; line < max_lines; ++line) end = text.find('\n', end) + 1;
   return text.substr(0, end) + std::string(name_columns, ' ') + "... " + rest + "\n";
@@ -266,7 +266,7 @@ int64_t room_for_deck_and_plan(const Config& config, const ReportAhead& ahead,
   constexpr int64_t max_lines = 60;
   // Heading of the steps, two of the shares of the time, checks, the box with six lines, the last
   // line.
-  int64_t lines = 13 + lines_of(before);
+  int64_t lines = 13 + line_count(before);
   lines += Progress::max_lines(Progress::length_of(config, 0));
   if (ahead.has_earlier_result) lines += 1;
   const bool has_hfu = config.memory.activation_checkpointing != Recompute::none;
@@ -288,9 +288,9 @@ int64_t room_for_deck_and_plan(const Config& config, const ReportAhead& ahead,
 std::string deck_and_plan(const Deck& deck, const std::string& plan, int64_t room) {
   constexpr int64_t min_key_lines = 6, min_plan_lines = 4, rules = 2;
   const std::string keys = keys_that_were_set(
-      deck, static_cast<size_t>(std::max(min_key_lines, room - lines_of(plan) - rules)));
+      deck, static_cast<size_t>(std::max(min_key_lines, room - line_count(plan) - rules)));
   return keys + rule('-') +
-         cut(plan, std::max(min_plan_lines, room - lines_of(keys) - rules),
+         cut(plan, std::max(min_plan_lines, room - line_count(keys) - rules),
              "--verbose prints all") +
          rule('-');
 }

@@ -9,7 +9,7 @@
 namespace gptbench {
 namespace {
 
-constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 std::string how_sampled(const SensorUnits& units, const std::string& name) {
   return printed("%s: %zu unit%s, %.0f readings each over %.3g s, the longest of %.2g ms",
@@ -22,7 +22,7 @@ std::string how_sampled(const SensorUnits& units, const std::string& name) {
 }  // namespace
 
 std::vector<double> SensorUnits::message(const SensorFacts* facts, const SensorTotals& totals) {
-  std::vector<double> values(num_figures, absent);
+  std::vector<double> values(num_figures, not_known);
   if (facts == nullptr) {
     values[units] = 0.0;
     return values;
@@ -31,16 +31,16 @@ std::vector<double> SensorUnits::message(const SensorFacts* facts, const SensorT
   values[window] = totals.window_s;
   values[readings] = static_cast<double>(totals.readings);
   values[reading_time] = totals.reading_s;
-  values[energy] = totals.energy_j.value_or(absent);
-  values[power] = totals.power_w.value_or(absent);
-  values[power_limit] = facts->power_limit_w.value_or(absent);
-  values[busy] = totals.utilisation.value_or(absent);
-  values[clock_now] = totals.clock_ghz.value_or(absent);
-  values[memory_used] = totals.memory_used_bytes.value_or(absent);
-  values[memory_total] = facts->memory_total_bytes.value_or(absent);
-  values[celsius] = totals.temperature_c.value_or(absent);
-  values[corrected] = totals.errors_corrected.value_or(absent);
-  values[uncorrected] = totals.errors_uncorrected.value_or(absent);
+  values[energy] = totals.energy_j.value_or(not_known);
+  values[power] = totals.power_w.value_or(not_known);
+  values[power_limit] = facts->power_limit_w.value_or(not_known);
+  values[busy] = totals.utilisation.value_or(not_known);
+  values[clock_now] = totals.clock_ghz.value_or(not_known);
+  values[memory_used] = totals.memory_used_bytes.value_or(not_known);
+  values[memory_total] = facts->memory_total_bytes.value_or(not_known);
+  values[celsius] = totals.temperature_c.value_or(not_known);
+  values[corrected] = totals.errors_corrected.value_or(not_known);
+  values[uncorrected] = totals.errors_uncorrected.value_or(not_known);
   return values;
 }
 

@@ -64,11 +64,11 @@ SafetensorsEntry entry_of(const DataFile& file, const std::string& name, const J
 Entries entries_of(const DataFile& file, size_t number) {
   unsigned char length[length_bytes] = {};
   file.read(0, std::min(file.size_bytes(), length_bytes), length);
-  const uint64_t header_bytes = little_endian<uint64_t>(length);
-  if (file.size_bytes() < length_bytes || header_bytes > INT64_MAX)
+  const uint64_t text_bytes = little_endian<uint64_t>(length);
+  if (file.size_bytes() < length_bytes || text_bytes > INT64_MAX)
     throw file.error("is not a safetensors file: the length of its header is none");
-  const Json header = read_json(file, length_bytes, static_cast<int64_t>(header_bytes));
-  const int64_t data = length_bytes + static_cast<int64_t>(header_bytes);
+  const Json header = read_json(file, length_bytes, static_cast<int64_t>(text_bytes));
+  const int64_t data = length_bytes + static_cast<int64_t>(text_bytes);
   Entries entries;
   std::vector<std::pair<int64_t, int64_t>> places;
   for (const auto& [name, value] : header.items()) {

@@ -3,7 +3,7 @@
 # is kept between runs; warnings are errors. They are compiled as C++20, which other builds are not, so that the
 # sources stay valid in both. Status 77, with the reason, where the cross compiler or Debian's packages are
 # missing. GENERATOR and JOBS are those of the build. All but kernels compiles without optimisation and in
-# bundles of files (unity), in half the time; that each file includes what it needs is seen in the other builds.
+# bundles of files (unity), in half the time: names in unnamed namespaces of one folder differ; that each file includes what it needs is seen in the other builds.
 set -eu
 source=$1
 build=$2
@@ -22,7 +22,7 @@ fi
 set -- test_base_dtype test_base_fp8 test_base_random test_kernels_device test_kernels_host test_comm_all_reduce test_verify_checks
 {
   cmake -S "$source" --preset aarch64 -B "$build" -G "$GENERATOR" -DGPTBENCH_SYSROOT="$sysroot" -DGPTBENCH_WERROR=ON -DCMAKE_CXX_STANDARD=20 \
-    -DCMAKE_CXX_FLAGS_RELEASE='-O0 -DNDEBUG' -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8 \
+    -DCMAKE_CXX_FLAGS_RELEASE='-O0 -DNDEBUG' -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=32 \
     && cmake --build "$build" --parallel "$JOBS" --target gptbench "$@"
 } >"$build/build.log" 2>&1 || {
   echo "FAILED: the build for aarch64"
