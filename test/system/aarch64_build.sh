@@ -3,7 +3,8 @@
 # is kept between runs; warnings are errors. They are compiled as C++20, which other builds are not, so that the
 # sources stay valid in both. Status 77, with the reason, where the cross compiler or Debian's packages are
 # missing. GENERATOR and JOBS are those of the build. All but kernels compiles without optimisation and in
-# bundles of files (unity), in half the time: names in unnamed namespaces of one folder differ; that each file includes what it needs is seen in the other builds.
+# bundles of up to 32 files (unity), in half the time: names in unnamed namespaces of a folder must differ. That
+# each file includes what it needs is seen in the other builds.
 set -eu
 source=$1
 build=$2
