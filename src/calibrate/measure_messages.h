@@ -42,7 +42,7 @@ struct AxisMessages {
 // Messages to measure without a deck. On one node all ranks as one group; on several nodes groups
 // within nodes (tensor), groups of one rank of each node (data), and all ranks (world).
 std::vector<AxisMessages> default_messages(const MessageRanks& ranks);
-// Of all kinds, as one group (tensor).
+// Messages of all kinds among `ranks` of one node, as one group along the tensor axis.
 AxisMessages messages_within_node(const MessageRanks& ranks);
 // `axes` of a deck, and on several nodes those of default_messages() within nodes and of one rank
 // of each node where the deck has no such groups: the links of a profile are fitted to these alone.

@@ -74,7 +74,8 @@
   X(fp8_transpose, Fp8Transpose) \
   X(fp8_update_scales, Fp8UpdateScales)
 
-// The groups by what calls them: GEMMs, layers, or what surrounds these in a step and before it.
+// The groups by what calls them: GEMMs, layers, or what surrounds these in a step and before it,
+// with the triad of calibrations.
 #define GPTBENCH_KERNELS_OF_GEMMS(X) \
   GPTBENCH_LINEAR_KERNELS(X)         \
   GPTBENCH_BIAS_KERNELS(X)           \

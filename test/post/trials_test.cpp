@@ -86,8 +86,8 @@ TEST(Trials, MfuIsLeftOutWhereCeilingsDisagree) {
   }
 }
 
-// Of the same runs with ceilings of which two agree, 0.0373, 0.0418 and 0.0413: MFU of 74.3, 65.3
-// and 67.9 % by a ceiling each, 67.1, 66.1 and 67.9 % by the median one.
+// The same three runs with ceilings of 0.0373, 0.0418 and 0.0413 TFLOP/s, of which two agree. Their
+// MFU is 74.3, 65.3 and 67.9 % by each run's own ceiling, 67.1, 66.1 and 67.9 % by the median one.
 TEST(Trials, MfuOfEqualRunsSpreadsNoMoreThanTheirTimes) {
   std::vector<LoadedRun> runs = {timed(1.444, 0.0373), timed(1.466, 0.0418), timed(1.427, 0.0413)};
   const auto mfu = [&] {
